@@ -1,6 +1,8 @@
 //! The Model Context Protocol as pure functions and types.
 //!
-//! Nothing here does IO, reads a clock, or panics on a peer's bytes.
+//! Every revision from 2024-11-05 to 2026-07-28 in both eras: JSON-RPC envelopes, identifiers and framing as byte
+//! machines, one superset type per concept, one dialect per revision, and the tables that decide era, version and
+//! refusal. Nothing here does IO, reads a clock, or panics on a peer's bytes.
 #![forbid(unsafe_code)]
 
 pub mod header;
@@ -8,3 +10,23 @@ pub mod line;
 pub mod mirror;
 pub mod sse;
 pub mod template;
+
+pub mod emit;
+pub mod envelope;
+mod id;
+pub mod json;
+mod level;
+pub mod meta;
+mod method;
+pub mod refusal;
+mod revision;
+
+pub use bytestring::ByteString;
+
+pub use self::envelope::{Message, Notification, Params, Request, Response};
+pub use self::id::Id;
+pub use self::json::{Members, Raw, Writer};
+pub use self::level::Level;
+pub use self::method::Method;
+pub use self::refusal::Refusal;
+pub use self::revision::{Era, Revision};

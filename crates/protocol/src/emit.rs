@@ -1,0 +1,80 @@
+//! JSON-RPC messages, written.
+
+use crate::id::Id;
+use crate::json::{Raw, Writer};
+use crate::refusal::Refusal;
+use crate::revision::Revision;
+
+const OPEN: &str = "{\"jsonrpc\":\"2.0\"";
+
+/// Writes a response whose result object is filled by `fill`.
+pub fn result(id: &Id, hint: usize, fill: impl FnOnce(&mut Writer)) -> String {
+    let mut writer = open(hint);
+    writer.plain_key("id");
+    id.write(&mut writer);
+    writer.plain_key("result");
+    fill(&mut writer);
+    writer.close_object();
+    writer.into_string()
+}
+
+/// Writes an error response in the form of a revision.
+pub fn error(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> String {
+    let mut writer = open(64);
+    match id {
+        Some(id) => {
+            writer.plain_key("id");
+            id.write(&mut writer);
+        }
+        None if revision.writes_null_id() => {
+            writer.plain_key("id");
+            writer.raw(&Raw::NULL);
+        }
+        None => {}
+    }
+    writer.plain_key("error");
+    refusal.write(&mut writer, revision.era());
+    writer.close_object();
+    writer.into_string()
+}
+
+/// Writes a notification whose parameters are written by `params`.
+pub fn notification(method: &str, params: impl FnOnce(&mut Writer)) -> String {
+    let mut writer = open(96);
+    writer.plain_key("method");
+    writer.string(method);
+    writer.plain_key("params");
+    params(&mut writer);
+    writer.close_object();
+    writer.into_string()
+}
+
+/// Writes a notification without parameters.
+pub fn bare_notification(method: &str) -> String {
+    let mut writer = open(32);
+    writer.plain_key("method");
+    writer.string(method);
+    writer.close_object();
+    writer.into_string()
+}
+
+/// Writes a request.
+pub fn request(id: &Id, method: &str, params: Option<&Raw>) -> String {
+    let mut writer = open(96);
+    writer.plain_key("id");
+    id.write(&mut writer);
+    writer.plain_key("method");
+    writer.string(method);
+    if let Some(params) = params {
+        writer.plain_key("params");
+        writer.raw(params);
+    }
+    writer.close_object();
+    writer.into_string()
+}
+
+fn open(hint: usize) -> Writer {
+    let mut writer = Writer::with_capacity(hint + 64);
+    writer.verbatim(OPEN);
+    writer
+}

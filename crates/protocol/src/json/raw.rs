@@ -1,0 +1,215 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use bytestring::ByteString;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{MalformedJson, Members};
+
+/// One JSON value as text, sharing the buffer of the message it came from.
+///
+/// Two values are equal when their texts are: `1` and `1.0` are different values here.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(ByteString);
+
+/// The JSON type of a [`Raw`] value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonKind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// any number
+    Number,
+    /// a string
+    String,
+    /// an array
+    Array,
+    /// an object
+    Object,
+}
+
+impl Raw {
+    /// The value `null`.
+    pub const NULL: Self = Self(ByteString::from_static("null"));
+    /// The value `{}`.
+    pub const EMPTY_OBJECT: Self = Self(ByteString::from_static("{}"));
+    /// The value `true`.
+    pub const TRUE: Self = Self(ByteString::from_static("true"));
+
+    /// Reads one JSON value from text.
+    ///
+    /// # Errors
+    /// The text is not exactly one JSON value.
+    pub fn parse(text: impl Into<ByteString>) -> Result<Self, serde_json::Error> {
+        let text = text.into();
+        let value: &RawValue = serde_json::from_str(&text)?;
+        Ok(Self(text.slice_ref(value.get())))
+    }
+
+    /// Serializes a value.
+    ///
+    /// # Errors
+    /// The value has no JSON form, such as a map with keys that are not strings.
+    pub fn from_value<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        Ok(Self(serde_json::to_string(value)?.into()))
+    }
+
+    /// Makes a JSON string.
+    pub fn from_text(text: &str) -> Self {
+        let mut writer = Writer::with_capacity(text.len() + 2);
+        writer.string(text);
+        writer.into_raw()
+    }
+
+    /// Wraps text that a parser or our own writer has already shown to be one JSON value.
+    pub(crate) fn trusted(text: ByteString) -> Self {
+        Self(text)
+    }
+
+    /// Returns the JSON text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the JSON text as a shared string.
+    pub fn text(&self) -> &ByteString {
+        &self.0
+    }
+
+    /// Returns the JSON type.
+    pub fn kind(&self) -> JsonKind {
+        match self.0.as_bytes().first() {
+            Some(b'"') => JsonKind::String,
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'n') | None => JsonKind::Null,
+            Some(_) => JsonKind::Number,
+        }
+    }
+
+    /// Reports whether the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.kind() == JsonKind::Null
+    }
+
+    /// Deserializes the value, borrowing from it where the type allows.
+    ///
+    /// # Errors
+    /// The value does not have the type's shape.
+    pub fn get<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// Returns the text of a JSON string, or `None` for any other type.
+    pub fn as_text(&self) -> Option<Cow<'_, str>> {
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+            return Some(Cow::Borrowed(inner));
+        }
+        serde_json::from_str::<String>(&self.0).ok().map(Cow::Owned)
+    }
+
+    /// Returns the text of a JSON string, sharing this value's buffer when nothing in it is escaped.
+    pub fn to_text(&self) -> Option<ByteString> {
+        match self.as_text()? {
+            Cow::Borrowed(inner) => Some(self.0.slice_ref(inner)),
+            Cow::Owned(text) => Some(text.into()),
+        }
+    }
+
+    /// Reads the members of an object.
+    ///
+    /// # Errors
+    /// The value is not an object, or two of its keys are equal.
+    pub fn members(&self) -> Result<Members, MalformedJson> {
+        Members::parse(&self.0)
+    }
+
+    /// Reads the elements of an array.
+    ///
+    /// # Errors
+    /// The value is not an array.
+    pub fn elements(&self) -> Result<Vec<Raw>, serde_json::Error> {
+        let values: Vec<&RawValue> = serde_json::from_str(&self.0)?;
+        Ok(values.into_iter().map(|value| Self(self.0.slice_ref(value.get()))).collect())
+    }
+}
+
+use super::Writer;
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(String::from(Box::<str>::from(value)).into()))
+    }
+}
+
+impl From<serde_json::Value> for Raw {
+    fn from(value: serde_json::Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl From<&serde_json::Value> for Raw {
+    fn from(value: &serde_json::Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl Raw {
+    /// Deserializes the value into an owned type, saying where in the value it failed.
+    ///
+    /// # Errors
+    /// The value does not have the type's shape.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_keeps_every_digit_and_trims_only_outer_space() {
+        let raw = Raw::parse(" 123456789012345678901234567890.10 ").unwrap();
+        assert_eq!(raw.as_str(), "123456789012345678901234567890.10");
+        assert_eq!(raw.kind(), JsonKind::Number);
+    }
+
+    #[test]
+    fn raw_text_is_unescaped_only_when_it_must_be() {
+        assert!(matches!(Raw::parse("\"abc\"").unwrap().as_text(), Some(Cow::Borrowed("abc"))));
+        assert_eq!(Raw::parse(r#""a\u0041\n""#).unwrap().as_text().as_deref(), Some("aA\n"));
+        assert_eq!(Raw::parse("12").unwrap().as_text(), None);
+    }
+
+    #[test]
+    fn raw_refuses_trailing_text() {
+        assert!(Raw::parse("1 2").is_err());
+        assert!(Raw::parse("").is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! The protocol's own keys in `_meta`, and what a modern request says there about its caller.
+
+use crate::json::{JsonKind, Members, Raw};
+use crate::level::Level;
+use crate::refusal::Refusal;
+
+/// The revision that a request speaks.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the caller can do.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// What the caller calls itself.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The mildest log message that the caller wants.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// What the server calls itself.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The listen request that a notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The token under which progress is reported.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+
+/// What the `_meta` of a modern request says about its caller.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The revision asked for, as written.
+    pub version: bytestring::ByteString,
+    /// The capabilities object, as written.
+    pub capabilities: Raw,
+    /// The client's description of itself, as written.
+    pub client: Option<Raw>,
+}
+
+/// Reports whether a request claims to be modern: it names a protocol version in its `_meta`.
+pub fn claims_modern(meta: Option<&Members>) -> bool {
+    meta.is_some_and(|meta| meta.get(PROTOCOL_VERSION).is_some())
+}
+
+/// Reads the claim of a modern request.
+///
+/// # Errors
+/// [`Refusal::MISSING_META`] naming the first key that is absent or has the wrong type.
+pub fn read_claim(meta: Option<&Members>) -> Result<Claim, Refusal> {
+    let missing = |what: &str| Refusal::MISSING_META.because(what.to_owned());
+    let meta = meta.ok_or_else(|| missing("`params._meta` is missing"))?;
+    let version = match meta.get(PROTOCOL_VERSION) {
+        None => return Err(missing("`params._meta` lacks `io.modelcontextprotocol/protocolVersion`")),
+        Some(value) => value
+            .to_text()
+            .ok_or_else(|| missing("`io.modelcontextprotocol/protocolVersion` must be a string"))?,
+    };
+    let capabilities = match meta.get(CLIENT_CAPABILITIES) {
+        None => return Err(missing("`params._meta` lacks `io.modelcontextprotocol/clientCapabilities`")),
+        Some(value) if value.kind() == JsonKind::Object => value.clone(),
+        Some(_) => return Err(missing("`io.modelcontextprotocol/clientCapabilities` must be an object")),
+    };
+    Ok(Claim { version, capabilities, client: meta.get(CLIENT_INFO).cloned() })
+}
+
+/// Reads the log level that a modern request asks for.
+///
+/// # Errors
+/// [`Refusal::INVALID_PARAMS`] if there is one and it is not a level.
+pub fn read_log_level(meta: Option<&Members>) -> Result<Option<Level>, Refusal> {
+    let Some(value) = meta.and_then(|meta| meta.get(LOG_LEVEL)) else { return Ok(None) };
+    let level = value.as_text().and_then(|name| Level::parse(&name));
+    level.map(Some).ok_or_else(|| {
+        Refusal::INVALID_PARAMS.because("`io.modelcontextprotocol/logLevel` is not a log level".to_owned())
+    })
+}
+
+/// Returns the progress token of a request, if it is a string or a number.
+pub fn progress_token(meta: Option<&Members>) -> Option<Raw> {
+    let token = meta?.get(PROGRESS_TOKEN)?;
+    matches!(token.kind(), JsonKind::String | JsonKind::Number).then(|| token.clone())
+}

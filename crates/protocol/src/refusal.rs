@@ -1,0 +1,249 @@
+//! Every error that a peer can get from us: code, HTTP status and public sentence, in one table.
+//!
+//! Nobody writes a number such as −32602 or an HTTP status anywhere else. Sentences never contain paths of the machine,
+//! names that the caller may not see, or secrets.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::json::{Raw, Writer};
+use crate::revision::{Era, Revision};
+
+/// A refusal: one row of the table, perhaps with a more precise sentence and data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    row: &'static Row,
+    code: Option<i64>,
+    message: Option<Cow<'static, str>>,
+    data: Option<Raw>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Row {
+    name: &'static str,
+    legacy_code: i64,
+    modern_code: i64,
+    legacy_status: u16,
+    modern_status: u16,
+    sentence: &'static str,
+}
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $name:ident = $legacy_code:literal / $modern_code:literal, $legacy_status:literal / $modern_status:literal, $sentence:literal;)*) => {
+        impl Refusal {
+            $($(#[$doc])* pub const $name: Self = {
+                static ROW: Row = Row {
+                    name: stringify!($name),
+                    legacy_code: $legacy_code,
+                    modern_code: $modern_code,
+                    legacy_status: $legacy_status,
+                    modern_status: $modern_status,
+                    sentence: $sentence,
+                };
+                Self { row: &ROW, code: None, message: None, data: None }
+            };)*
+
+            /// The whole table.
+            pub const TABLE: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+table! {
+    //                  code legacy / modern    status legacy / modern
+    /// The bytes are not JSON.
+    PARSE_ERROR        = -32700 / -32700, 400 / 400, "the message is not valid JSON";
+    /// The JSON is not a message that may stand here.
+    INVALID_REQUEST    = -32600 / -32600, 400 / 400, "the message is not a valid JSON-RPC request";
+    /// The method does not exist, or belongs to a capability that is not offered.
+    METHOD_NOT_FOUND   = -32601 / -32601, 200 / 404, "method not found";
+    /// The parameters of a method are wrong.
+    INVALID_PARAMS     = -32602 / -32602, 200 / 200, "invalid parameters";
+    /// A modern request lacks what every modern request must carry.
+    MISSING_META       = -32602 / -32602, 400 / 400, "the request lacks required `_meta` members";
+    /// A header and the body disagree, or a required header is missing.
+    HEADER_MISMATCH    = -32020 / -32020, 400 / 400, "a header does not match the request body";
+    /// The request needs a capability that the client did not declare.
+    MISSING_CAPABILITY = -32603 / -32021, 200 / 400, "the request needs a capability that the client did not declare";
+    /// The protocol version is not one of ours.
+    UNSUPPORTED_VERSION = -32602 / -32022, 400 / 400, "unsupported protocol version";
+    /// There is no such resource.
+    RESOURCE_NOT_FOUND = -32002 / -32602, 200 / 200, "resource not found";
+    /// The server failed.
+    INTERNAL           = -32603 / -32603, 200 / 200, "internal error";
+    /// The call was cancelled, and its stream must still end with an answer.
+    CANCELLED          = -32603 / -32603, 200 / 200, "the request was cancelled";
+    /// The `requestState` was not made by us for this request, or has expired.
+    STALE_STATE        = -32602 / -32602, 200 / 200, "`requestState` is not valid for this request; start the call again";
+    /// A legacy request came without a session.
+    SESSION_REQUIRED   = -32600 / -32600, 400 / 400, "no session: send `initialize` first and repeat its `Mcp-Session-Id` header on every request";
+    /// The session is unknown, ended, or somebody else's.
+    SESSION_NOT_FOUND  = -32600 / -32600, 404 / 404, "session not found: send `initialize` to open a new one";
+    /// The stream position in `Last-Event-ID` is unknown or no longer kept.
+    NOT_RESUMABLE      = -32600 / -32600, 400 / 400, "`Last-Event-ID` names no event that is still kept";
+    /// The `Origin` or `Host` header is not allowed.
+    FORBIDDEN_ORIGIN   = -32600 / -32600, 403 / 403, "this Origin or Host may not use this server";
+    /// There is no acceptable credential.
+    UNAUTHORIZED       = -32600 / -32600, 401 / 401, "a valid credential is required";
+    /// The client accepts neither of the two response types.
+    NOT_ACCEPTABLE     = -32600 / -32600, 406 / 406, "Accept must allow application/json or text/event-stream";
+    /// The body is not JSON by its content type.
+    UNSUPPORTED_MEDIA  = -32600 / -32600, 415 / 415, "Content-Type must be application/json";
+    /// The message is larger than the limit.
+    TOO_LARGE          = -32600 / -32600, 413 / 413, "the message is larger than this server accepts";
+    /// The HTTP method is not offered here.
+    NOT_ALLOWED        = -32600 / -32600, 405 / 405, "this HTTP method is not offered here";
+    /// There is nothing at this path.
+    NO_SUCH_PATH       = -32600 / -32600, 404 / 404, "there is nothing at this path";
+    /// The body did not arrive in time.
+    TOO_SLOW           = -32600 / -32600, 408 / 408, "the request body did not arrive in time";
+    /// The caller already has as much running or open as it may have.
+    TOO_MANY           = -32603 / -32603, 429 / 429, "too many requests, sessions or streams at once; try again later";
+    /// The server is shutting down.
+    SHUTTING_DOWN      = -32603 / -32603, 503 / 503, "the server is shutting down";
+}
+
+impl Refusal {
+    /// Makes a refusal with a code of the application's own.
+    ///
+    /// Codes from −32768 to −32000 belong to JSON-RPC and the protocol; such a code is replaced by that of an internal error.
+    pub fn application(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        let code = if (-32768..=-32000).contains(&code) { None } else { Some(code) };
+        Self { code, ..Self::INTERNAL.because(message) }
+    }
+
+    /// Carries a refusal that another party made, code and all.
+    pub fn carried(code: i64, message: impl Into<Cow<'static, str>>, data: Option<Raw>) -> Self {
+        Self { code: Some(code), data, ..Self::INTERNAL.because(message) }
+    }
+
+    /// Refuses a client that lacks capabilities, naming them as a capabilities object.
+    pub fn missing_capability(required: &Raw) -> Self {
+        let mut writer = Writer::with_capacity(64);
+        writer.open_object();
+        writer.member("requiredCapabilities", required);
+        writer.close_object();
+        Self::MISSING_CAPABILITY.with_data(writer.into_raw())
+    }
+
+    /// Refuses a version, naming those that are spoken here.
+    pub fn unsupported_version(requested: &str, supported: &[Revision]) -> Self {
+        let mut writer = Writer::with_capacity(128);
+        writer.open_object();
+        writer.plain_key("supported");
+        writer.open_array();
+        for revision in supported {
+            writer.string(revision.as_str());
+        }
+        writer.close_array();
+        writer.plain_key("requested");
+        writer.string(requested);
+        writer.close_object();
+        Self::UNSUPPORTED_VERSION.with_data(writer.into_raw())
+    }
+
+    /// Refuses a read of a resource that is not there, naming it.
+    pub fn resource_not_found(uri: &str) -> Self {
+        let mut writer = Writer::with_capacity(uri.len() + 16);
+        writer.open_object();
+        writer.plain_key("uri");
+        writer.string(uri);
+        writer.close_object();
+        Self::RESOURCE_NOT_FOUND.with_data(writer.into_raw())
+    }
+
+    /// Replaces the public sentence by a more precise one.
+    #[must_use]
+    pub fn because(self, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { message: Some(message.into()), ..self }
+    }
+
+    /// Attaches data.
+    #[must_use]
+    pub fn with_data(self, data: Raw) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    /// Reports whether this is the same row of the table as `other`.
+    pub fn is(&self, other: &Self) -> bool {
+        self.row.name == other.row.name
+    }
+
+    /// Returns the JSON-RPC error code in an era.
+    pub fn code(&self, era: Era) -> i64 {
+        self.code.unwrap_or(match era {
+            Era::Legacy => self.row.legacy_code,
+            Era::Modern => self.row.modern_code,
+        })
+    }
+
+    /// Returns the HTTP status in an era.
+    pub fn status(&self, era: Era) -> u16 {
+        match era {
+            Era::Legacy => self.row.legacy_status,
+            Era::Modern => self.row.modern_status,
+        }
+    }
+
+    /// Returns the public sentence.
+    pub fn message(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.row.sentence)
+    }
+
+    /// Returns the data, if any.
+    pub fn data(&self) -> Option<&Raw> {
+        self.data.as_ref()
+    }
+
+    /// Writes the `error` object.
+    pub fn write(&self, writer: &mut Writer, era: Era) {
+        writer.open_object();
+        writer.plain_key("code");
+        writer.integer(self.code(era));
+        writer.plain_key("message");
+        writer.string(self.message());
+        if let Some(data) = &self.data {
+            writer.plain_key("data");
+            writer.raw(data);
+        }
+        writer.close_object();
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modern_refusals_use_only_the_codes_that_the_specification_allows() {
+        for refusal in Refusal::TABLE {
+            let code = refusal.code(Era::Modern);
+            let standard = matches!(code, -32700 | -32600 | -32601 | -32602 | -32603);
+            assert!(standard || matches!(code, -32020..=-32020 | -32021 | -32022), "{refusal:?}");
+        }
+    }
+
+    #[test]
+    fn application_codes_stay_out_of_the_reserved_range() {
+        assert_eq!(Refusal::application(42, "x").code(Era::Modern), 42);
+        assert_eq!(Refusal::application(-32020, "x").code(Era::Modern), -32603);
+    }
+
+    #[test]
+    fn refusals_with_data_name_what_is_needed() {
+        let supported = [Revision::V2026_07_28];
+        assert_eq!(
+            Refusal::unsupported_version("v9", &supported).data().unwrap().as_str(),
+            r#"{"supported":["2026-07-28"],"requested":"v9"}"#
+        );
+        assert_eq!(Refusal::resource_not_found("a\"b").data().unwrap().as_str(), r#"{"uri":"a\"b"}"#);
+    }
+}

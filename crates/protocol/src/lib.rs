@@ -13,6 +13,7 @@ pub mod template;
 
 pub mod emit;
 pub mod envelope;
+pub mod era;
 mod id;
 pub mod json;
 mod level;

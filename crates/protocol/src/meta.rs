@@ -30,9 +30,9 @@ pub struct Claim {
     pub client: Option<Raw>,
 }
 
-/// Reports whether a request claims to be modern: it names a protocol version in its `_meta`.
+/// Reports whether a request claims to be modern: its `_meta` has a member that every modern request must have.
 pub fn claims_modern(meta: Option<&Members>) -> bool {
-    meta.is_some_and(|meta| meta.get(PROTOCOL_VERSION).is_some())
+    meta.is_some_and(|meta| [PROTOCOL_VERSION, CLIENT_CAPABILITIES].iter().any(|key| meta.get(key).is_some()))
 }
 
 /// Reads the claim of a modern request.

@@ -1,1 +1,13 @@
-//! Placeholder replaced in the next commits.
+//! Channels: what carries protocol messages both ways between two parties.
+//!
+//! [`Channel`] is the trait that third parties implement. The room knows bytes and processes, and no protocol method.
+
+mod channel;
+mod lines;
+mod memory;
+mod stdio;
+
+pub use self::channel::{Channel, ReceiveError};
+pub use self::lines::Lines;
+pub use self::memory::{MemoryChannel, memory};
+pub use self::stdio::{StdioChannel, stdio};

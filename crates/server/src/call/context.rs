@@ -1,0 +1,150 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use trunkline_protocol::model::{
+    ClientCapabilities, ElicitResult, Implementation, Root, SampleQuestion, SampleResult,
+};
+use trunkline_protocol::{Level, Raw, Revision};
+use trunkline_session::Principal;
+
+use super::ask::{self, Ask, AskAll, AskError, Asking};
+use super::caller::Caller;
+use super::shared::Shared;
+use crate::server::ServerHandle;
+
+/// What a handler knows of its caller, and its ways back to it.
+///
+/// A call may live through several requests, each with its own token, log level and capabilities; the context always
+/// speaks of the latest one.
+#[derive(Clone, Debug)]
+pub struct Context {
+    shared: Arc<Shared>,
+    server: Option<ServerHandle>,
+}
+
+impl Context {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, server: None }
+    }
+
+    pub(crate) fn with_server(mut self, server: ServerHandle) -> Self {
+        self.server = Some(server);
+        self
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns everything known of the caller.
+    pub fn caller(&self) -> Caller {
+        self.shared.with_caller(Clone::clone)
+    }
+
+    /// Returns whom the request belongs to.
+    pub fn principal(&self) -> Principal {
+        self.shared.with_caller(|caller| caller.principal.clone())
+    }
+
+    /// Returns the revision that the request speaks.
+    pub fn revision(&self) -> Revision {
+        self.shared.revision()
+    }
+
+    /// Returns what the client declared that it can do.
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.shared.with_caller(Caller::capabilities)
+    }
+
+    /// Returns what the client calls itself, if it says so.
+    pub fn client(&self) -> Option<Implementation> {
+        self.shared.with_caller(Caller::client)
+    }
+
+    /// Returns the server, to add and remove its parts while it runs; `None` under a handler of another kind.
+    pub fn server(&self) -> Option<&ServerHandle> {
+        self.server.as_ref()
+    }
+
+    /// Reports progress, if the caller asked for it.
+    ///
+    /// A value that is not above the last one is dropped.
+    pub fn progress(&self, done: impl Into<f64>, total: impl Into<f64>) {
+        self.shared.note_progress(done.into(), Some(total.into()), None);
+    }
+
+    /// Reports progress with a sentence, and without a total if that is not known.
+    pub fn progress_with(&self, done: impl Into<f64>, total: Option<f64>, message: impl Into<String>) {
+        self.shared.note_progress(done.into(), total, Some(message.into()));
+    }
+
+    /// Sends a log message, if the caller wants messages of this severity.
+    pub fn log(&self, level: Level, data: impl Serialize) {
+        self.shared.note_log(level, None, || Raw::from_value(&data).unwrap_or(Raw::NULL));
+    }
+
+    /// Puts a question to the caller and waits for its answer.
+    ///
+    /// # Errors
+    /// [`AskError`]: the user said no, the client cannot be asked, or it is gone.
+    pub async fn ask<T>(&self, question: Ask<T>) -> Result<T, AskError> {
+        Asking::new(self.shared.clone(), question).await
+    }
+
+    /// Puts several questions in one round and waits for all answers.
+    ///
+    /// # Errors
+    /// The first [`AskError`] among them, once all are answered or failed.
+    pub async fn ask_all<Q: AskAll>(&self, questions: Q) -> Result<Q::Answers, AskError> {
+        questions.put_all(self.shared.clone()).await
+    }
+
+    /// Asks the user to fill in a form given as a schema, and returns the answer as it came.
+    ///
+    /// # Errors
+    /// As [`Context::ask`], except that a user's no is an answer.
+    pub async fn elicit(
+        &self,
+        message: impl Into<String>,
+        schema: impl Into<Raw>,
+    ) -> Result<ElicitResult, AskError> {
+        self.ask(ask::elicit(message, schema)).await
+    }
+
+    /// Asks the caller's model.
+    ///
+    /// # Errors
+    /// As [`Context::ask`].
+    pub async fn sample(&self, question: SampleQuestion) -> Result<SampleResult, AskError> {
+        self.ask(ask::sample(question)).await
+    }
+
+    /// Asks the caller's host for its roots.
+    ///
+    /// # Errors
+    /// As [`Context::ask`].
+    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        self.ask(ask::roots()).await
+    }
+
+    /// Waits until the caller has cancelled the call.
+    ///
+    /// The handler's own future is dropped then; this is for what it has started elsewhere.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let shared = self.shared.clone();
+        async move { shared.cancelled().await }
+    }
+
+    /// Reports whether the caller has cancelled the call.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.is_cancelled()
+    }
+
+    /// Lets a 2025-11-25 client disconnect from the call's stream and come back for the answer after `retry`.
+    ///
+    /// Elsewhere it has no effect.
+    pub fn release_stream(&self, retry: Duration) {
+        self.shared.release_stream(retry);
+    }
+}

@@ -1,0 +1,21 @@
+//! One call: what a handler is given, what it may answer, and what carries it from exchange to exchange.
+//!
+//! A call's future is polled by the exchange that carries it, without a task of its own. When the handler asks
+//! something, the exchange either passes the question on and goes on polling (legacy) or parks the future until the
+//! answer comes with another request (modern).
+
+mod ask;
+mod caller;
+mod context;
+mod note;
+mod outcome;
+mod running;
+mod shared;
+
+pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, open_url, roots, sample};
+pub use self::caller::Caller;
+pub use self::context::Context;
+pub(crate) use self::note::Note;
+pub use self::outcome::{BoxFuture, Call, Continuation, Handler, Outcome, Round};
+pub(crate) use self::running::{Running, Step};
+pub(crate) use self::shared::Shared;

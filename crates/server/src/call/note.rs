@@ -1,0 +1,51 @@
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::{Level, Raw, emit};
+
+/// Something that a handler says while it runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Note {
+    Progress { progress: f64, total: Option<f64>, message: Option<String> },
+    Log { level: Level, logger: Option<String>, data: Raw },
+}
+
+impl Note {
+    /// Writes the notification for a caller, if the caller wants it.
+    pub(crate) fn render(&self, dialect: &Dialect, token: Option<&Raw>, level: Option<Level>) -> Option<String> {
+        match self {
+            Self::Progress { progress, total, message } => {
+                let token = token?;
+                Some(emit::notification("notifications/progress", |w| {
+                    w.open_object();
+                    w.plain_key("progressToken");
+                    w.raw(token);
+                    w.plain_key("progress");
+                    w.number(*progress);
+                    if let Some(total) = total {
+                        w.plain_key("total");
+                        w.number(*total);
+                    }
+                    if let Some(message) = message.as_deref().filter(|_| dialect.progress_message) {
+                        w.plain_key("message");
+                        w.string(message);
+                    }
+                    w.close_object();
+                }))
+            }
+            Self::Log { level: severity, logger, data } => {
+                level.filter(|wanted| severity >= wanted)?;
+                Some(emit::notification("notifications/message", |w| {
+                    w.open_object();
+                    w.plain_key("level");
+                    w.string(severity.as_str());
+                    if let Some(logger) = logger {
+                        w.plain_key("logger");
+                        w.string(logger);
+                    }
+                    w.plain_key("data");
+                    w.raw(data);
+                    w.close_object();
+                }))
+            }
+        }
+    }
+}

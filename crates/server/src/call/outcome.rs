@@ -1,0 +1,92 @@
+use std::pin::Pin;
+
+use bytes::Bytes;
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::{Implementation, Question, ServerCapabilities};
+use trunkline_protocol::{Method, Params, Raw, Refusal};
+
+use super::context::Context;
+use crate::change::{Filter, Subscription};
+
+/// A boxed future.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One request, as a handler sees it: the same whatever the era and the transport.
+#[derive(Debug)]
+pub struct Call {
+    /// The method.
+    pub method: Method,
+    /// The parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
+    pub params: Params,
+    /// What a portable continuation said when this call was suspended, if it was.
+    pub continuation: Option<Bytes>,
+    /// The caller, and the ways back to it.
+    pub context: Context,
+}
+
+/// How a call ends, or pauses.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The call is answered.
+    Done(Reply),
+    /// The call needs answers before it can go on.
+    Ask(Round),
+}
+
+/// Questions that are put together, and how the call goes on once they are answered.
+#[derive(Debug)]
+pub struct Round {
+    /// The questions, each under its key; none means "ask me again later".
+    pub questions: Vec<(String, Question)>,
+    /// How the call goes on.
+    pub then: Continuation,
+}
+
+/// How a suspended call goes on.
+///
+/// A handler that calls [`Context::ask`] suspends its own future and needs none of this.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Continuation {
+    /// The handler is called again, on any replica, with the answers and these bytes.
+    Portable(Bytes),
+}
+
+/// What answers calls: a [`Server`](crate::Server) made of parts, or a program's own.
+pub trait Handler: Send + Sync + 'static {
+    /// Returns the description that the server gives of itself.
+    fn identity(&self) -> Implementation;
+
+    /// Returns what is offered at this moment.
+    fn capabilities(&self) -> ServerCapabilities;
+
+    /// Returns the advice for the model that uses the server, if there is any.
+    fn instructions(&self) -> Option<String>;
+
+    /// Returns the schema of a tool's arguments, so that headers which mirror arguments can be checked.
+    fn mirrored_arguments(&self, tool: &str) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
+
+    /// Answers one call.
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
+
+    /// Begins to watch for changes.
+    fn watch(&self, filter: Filter) -> Subscription;
+}
+
+impl Call {
+    /// Makes the call that follows when the answers to a round have come.
+    pub(crate) fn again(&self, continuation: Bytes) -> Self {
+        Self {
+            method: self.method,
+            params: self.params.clone(),
+            continuation: Some(continuation),
+            context: self.context.clone(),
+        }
+    }
+
+    /// Returns the arguments of a tool or prompt; absent ones are an empty object.
+    pub fn arguments(&self) -> Raw {
+        self.params.get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)
+    }
+}

@@ -1,0 +1,141 @@
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::Question;
+
+use super::note::Note;
+use super::outcome::{BoxFuture, Call, Handler, Outcome};
+use super::shared::Shared;
+
+/// A call in progress: the handler's future and what it shares with its exchange.
+///
+/// Dropping it cancels the call.
+pub(crate) struct Running {
+    shared: Arc<Shared>,
+    future: Option<BoxFuture<'static, Result<Outcome, Refusal>>>,
+    finished: Option<Result<Outcome, Refusal>>,
+    /// The future was pending with open questions, and has not been polled since.
+    settling: bool,
+}
+
+/// What a call does next.
+pub(crate) enum Step {
+    /// It says something.
+    Note(Note),
+    /// It has put these questions and waits.
+    Ask(Vec<(String, Question)>),
+    /// It asks to be detached from its stream for a while.
+    Release(Duration),
+    /// It is over.
+    Done(Result<Outcome, Refusal>),
+    /// It was cancelled by its caller, who wants no answer.
+    Cancelled,
+}
+
+impl Running {
+    /// Starts a call; nothing runs before the first poll.
+    pub(crate) fn start(handler: &dyn Handler, call: Call) -> Self {
+        let shared = call.context.shared().clone();
+        // Making the future may already run the author's code, and that may panic.
+        let future = catch_unwind(AssertUnwindSafe(|| handler.call(call)));
+        Self::from_future(shared, future.unwrap_or_else(|_| Box::pin(std::future::ready(Err(panicked())))))
+    }
+
+    pub(crate) fn from_future(
+        shared: Arc<Shared>,
+        future: BoxFuture<'static, Result<Outcome, Refusal>>,
+    ) -> Self {
+        Self { shared, future: Some(future), finished: None, settling: false }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Polls for the next step.
+    ///
+    /// Cancel safe: a step that was not returned is returned by the next poll.
+    pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<Step> {
+        loop {
+            if self.shared.is_cancelled() {
+                self.future = None;
+                return Poll::Ready(Step::Cancelled);
+            }
+            if let Some(note) = self.shared.take_note() {
+                return Poll::Ready(Step::Note(note));
+            }
+            if let Some(done) = self.finished.take() {
+                return Poll::Ready(Step::Done(done));
+            }
+            if self.poll_future(cx).is_ready() {
+                continue;
+            }
+            // Registered before the last look, so that nothing said from another task in between is missed.
+            self.shared.watch(cx.waker());
+            if let Some(note) = self.shared.take_note() {
+                return Poll::Ready(Step::Note(note));
+            }
+            if let Some(retry) = self.shared.take_release() {
+                return Poll::Ready(Step::Release(retry));
+            }
+            if self.shared.is_cancelled() {
+                continue;
+            }
+            return self.poll_questions(cx);
+        }
+    }
+
+    /// Polls the future while no exchange carries the call; ready when it has ended.
+    pub(crate) fn poll_parked(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        if self.finished.is_some() { Poll::Ready(()) } else { self.poll_future(cx) }
+    }
+
+    fn poll_future(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let Some(future) = &mut self.future else { return Poll::Pending };
+        let outcome = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(outcome)) => outcome,
+            Err(_) => Err(panicked()),
+        };
+        self.future = None;
+        self.finished = Some(outcome);
+        Poll::Ready(())
+    }
+
+    /// Closes a round once the future has stayed pending for one more turn after it put a question.
+    fn poll_questions(&mut self, cx: &mut TaskContext<'_>) -> Poll<Step> {
+        if !self.shared.has_unsent() {
+            self.settling = false;
+            return Poll::Pending;
+        }
+        if !std::mem::replace(&mut self.settling, true) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.settling = false;
+        Poll::Ready(Step::Ask(self.shared.take_unsent()))
+    }
+}
+
+fn panicked() -> Refusal {
+    tracing::error!("a handler panicked; its caller gets an internal error");
+    Refusal::INTERNAL
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.future.is_some() {
+            self.shared.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("method", &self.shared.method()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,319 @@
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::{Level, Method, Raw, Revision};
+
+use super::ask::AskError;
+use super::caller::Caller;
+use super::note::Note;
+
+/// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
+const MOST_NOTES: usize = 64;
+
+/// What a call's future and the exchange that carries it share.
+///
+/// The lock is held for a few instructions at a time, never while a handler runs.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    cancel: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    method: Method,
+    caller: Caller,
+    /// Answers that came with a request, by key, not yet used.
+    answers: Vec<(String, Raw)>,
+    /// Answers that were used, kept while the call may have to be replayed from its start.
+    used: Option<Vec<(String, Raw)>>,
+    asked: Vec<Asked>,
+    unnamed: usize,
+    notes: VecDeque<Note>,
+    progress: f64,
+    parked: bool,
+    release: Option<Duration>,
+    cancelled: bool,
+    exchange: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    key: String,
+    question: Question,
+    sent: bool,
+    answer: Option<Result<Answer, AskError>>,
+    asker: Option<Waker>,
+}
+
+impl Shared {
+    pub(crate) fn new(method: Method, caller: Caller, answers: Vec<(String, Raw)>) -> Self {
+        let state = State {
+            method,
+            caller,
+            answers,
+            used: None,
+            asked: Vec::new(),
+            unnamed: 0,
+            notes: VecDeque::new(),
+            progress: f64::NEG_INFINITY,
+            parked: false,
+            release: None,
+            cancelled: false,
+            exchange: None,
+        };
+        Self { state: Mutex::new(state), cancel: Notify::const_new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        self.lock().method
+    }
+
+    pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
+        read(&self.lock().caller)
+    }
+
+    // What the handler says.
+
+    pub(crate) fn note_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let mut state = self.lock();
+        let wanted = state.parked || state.caller.progress_token.is_some();
+        // Progress that does not advance would break the caller's expectation that it only rises.
+        if !wanted || progress.is_nan() || progress <= state.progress {
+            return;
+        }
+        state.progress = progress;
+        let note = Note::Progress { progress, total, message };
+        let full = state.notes.len() >= MOST_NOTES;
+        let latest = state.notes.iter().rposition(|note| matches!(note, Note::Progress { .. }));
+        match latest.filter(|_| full || state.parked).and_then(|at| state.notes.get_mut(at)) {
+            Some(latest) => *latest = note,
+            None if full => {}
+            None => state.notes.push_back(note),
+        }
+        wake(state.exchange.take(), state);
+    }
+
+    pub(crate) fn note_log(&self, level: Level, logger: Option<String>, data: impl FnOnce() -> Raw) {
+        let mut state = self.lock();
+        let wanted = state.parked || state.caller.log_level.is_some_and(|wanted| level >= wanted);
+        if !wanted {
+            return;
+        }
+        if state.notes.len() >= MOST_NOTES {
+            let oldest = state.notes.iter().position(|note| matches!(note, Note::Log { .. }));
+            if oldest.and_then(|at| state.notes.remove(at)).is_none() {
+                return;
+            }
+        }
+        state.notes.push_back(Note::Log { level, logger, data: data() });
+        wake(state.exchange.take(), state);
+    }
+
+    pub(crate) fn release_stream(&self, retry: Duration) {
+        let mut state = self.lock();
+        state.release = Some(retry);
+        wake(state.exchange.take(), state);
+    }
+
+    // What the handler asks.
+
+    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
+    pub(crate) fn put(&self, key: Option<String>, question: Question) -> Result<Put, AskError> {
+        let mut state = self.lock();
+        if !state.method.may_ask() {
+            return Err(AskError::unsupported(&question, "this method cannot put questions"));
+        }
+        let key = key.unwrap_or_else(|| {
+            state.unnamed += 1;
+            format!("q{}", state.unnamed)
+        });
+        if state.asked.iter().any(|asked| asked.key == key) {
+            return Err(AskError::KeyInUse(key));
+        }
+        if let Some(at) = state.answers.iter().position(|(given, _)| *given == key) {
+            let (key, raw) = state.answers.remove(at);
+            // A malformed answer is not an error: the question is simply put again.
+            if let Ok(answer) = question.read_answer(&raw) {
+                if let Some(used) = &mut state.used {
+                    used.push((key, raw));
+                }
+                return Ok(Put::Answered(answer));
+            }
+        }
+        if !question.allowed_by(&state.caller.capabilities()) {
+            return Err(AskError::unsupported(&question, "the client did not declare the capability"));
+        }
+        state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
+        Ok(Put::Open(key))
+    }
+
+    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Answer, AskError>> {
+        let mut state = self.lock();
+        let Some(at) = state.asked.iter().position(|asked| asked.key == key) else {
+            return Poll::Ready(Err(AskError::Ended));
+        };
+        let Some(asked) = state.asked.get_mut(at) else { return Poll::Pending };
+        if asked.answer.is_none() {
+            asked.asker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let answer = state.asked.remove(at).answer;
+        Poll::Ready(answer.unwrap_or(Err(AskError::Ended)))
+    }
+
+    pub(crate) fn withdraw(&self, key: &str) {
+        self.lock().asked.retain(|asked| asked.key != key);
+    }
+
+    // What the exchange does.
+
+    pub(crate) fn take_note(&self) -> Option<Note> {
+        self.lock().notes.pop_front()
+    }
+
+    pub(crate) fn take_release(&self) -> Option<Duration> {
+        self.lock().release.take()
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.lock().asked.iter().any(|asked| !asked.sent && asked.answer.is_none())
+    }
+
+    /// Takes the questions that have not been put to the caller yet.
+    pub(crate) fn take_unsent(&self) -> Vec<(String, Question)> {
+        let mut state = self.lock();
+        let unsent = state.asked.iter_mut().filter(|asked| !asked.sent && asked.answer.is_none());
+        unsent
+            .map(|asked| {
+                asked.sent = true;
+                (asked.key.clone(), asked.question.clone())
+            })
+            .collect()
+    }
+
+    /// Hands an answer to whoever asked under the key; returns false if nobody did.
+    pub(crate) fn answer(&self, key: &str, outcome: Result<Raw, AskError>) -> bool {
+        let mut state = self.lock();
+        let Some(at) = state.asked.iter().position(|asked| asked.key == key && asked.answer.is_none()) else {
+            return false;
+        };
+        let Some(asked) = state.asked.get_mut(at) else { return false };
+        let answer = match &outcome {
+            Ok(raw) => asked.question.read_answer(raw).map_err(|bad| AskError::Malformed(bad.to_string())),
+            Err(error) => Err(error.clone()),
+        };
+        let well_formed = answer.is_ok();
+        asked.answer = Some(answer);
+        let asker = asked.asker.take();
+        if let (Some(used), Ok(raw), true) = (&mut state.used, outcome, well_formed) {
+            used.push((key.to_owned(), raw));
+        }
+        wake(asker, state);
+        true
+    }
+
+    /// Remembers the exchange's task, so that what happens outside the future's own polls is noticed.
+    pub(crate) fn watch(&self, waker: &Waker) {
+        let mut state = self.lock();
+        match &mut state.exchange {
+            Some(known) if known.will_wake(waker) => {}
+            slot => *slot = Some(waker.clone()),
+        }
+    }
+
+    /// Notes that no exchange carries the call now.
+    pub(crate) fn park(&self) {
+        let mut state = self.lock();
+        state.parked = true;
+        state.exchange = None;
+    }
+
+    /// Gives the call a new request: the caller is that request's, and its answers are offered to the questions.
+    pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, Raw)>) {
+        {
+            let mut state = self.lock();
+            state.parked = false;
+            state.caller = caller;
+            // A question that stays unanswered is put again in the next round.
+            for asked in &mut state.asked {
+                asked.sent = false;
+            }
+        }
+        for (key, raw) in answers {
+            let well_formed = {
+                let state = self.lock();
+                state.asked.iter().any(|asked| asked.key == key && asked.question.read_answer(&raw).is_ok())
+            };
+            if well_formed {
+                self.answer(&key, Ok(raw));
+            }
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.lock().caller.revision
+    }
+
+    /// Starts to keep the answers that are used, so that the call can be replayed from its start.
+    pub(crate) fn keep_answers(&self) {
+        self.lock().used.get_or_insert_default();
+    }
+
+    /// Returns the answers used so far, if they are being kept.
+    pub(crate) fn kept_answers(&self) -> Option<Vec<(String, Raw)>> {
+        self.lock().used.clone()
+    }
+
+    /// Offers more answers than those that came with the request.
+    pub(crate) fn offer_answers(&self, answers: impl IntoIterator<Item = (String, Raw)>) {
+        let mut state = self.lock();
+        for (key, raw) in answers {
+            if !state.answers.iter().any(|(given, _)| *given == key) {
+                state.answers.push((key, raw));
+            }
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.cancelled, true) {
+            return;
+        }
+        wake(state.exchange.take(), state);
+        self.cancel.notify_waiters();
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.lock().cancelled
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        let notified = self.cancel.notified();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+}
+
+/// How a question stands when it has just been put.
+pub(crate) enum Put {
+    Answered(Answer),
+    Open(String),
+}
+
+/// Wakes a task after the lock is gone, so that the task does not run into it.
+fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}

@@ -1,0 +1,235 @@
+//! Changes that clients are told of: one subscription for both eras.
+//!
+//! A subscriber holds one bit per list and a bounded set of resource addresses, not a queue: a change that has not been
+//! told yet is not told twice, so a subscriber that never reads costs no more than one that does.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+/// What a subscriber wants to be told of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Tools come, go or change.
+    pub tools: bool,
+    /// Prompts come, go or change.
+    pub prompts: bool,
+    /// Resources come, go or change.
+    pub resources: bool,
+    /// These resources, or parts of them, have new content.
+    pub uris: BTreeSet<String>,
+}
+
+impl Filter {
+    /// The most resources that one subscriber may watch.
+    pub const MOST_URIS: usize = 1024;
+
+    /// Everything but the content of single resources.
+    pub fn lists() -> Self {
+        Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+    }
+
+    fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Updated(uri) => self.uris.iter().any(|watched| is_part_of(uri, watched)),
+        }
+    }
+}
+
+/// Reports whether a resource is the watched one or lies below it.
+fn is_part_of(uri: &str, watched: &str) -> bool {
+    uri.strip_prefix(watched)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources or of resource templates.
+    Resources,
+    /// The content of a resource.
+    Updated(String),
+}
+
+impl Change {
+    /// Returns the notification that tells of the change.
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+            Self::Updated(_) => "notifications/resources/updated",
+        }
+    }
+}
+
+/// The subscribers of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    subscribers: Arc<Mutex<Subscribers>>,
+}
+
+#[derive(Debug, Default)]
+struct Subscribers {
+    next: u64,
+    by_number: HashMap<u64, Weak<Watcher>>,
+}
+
+impl Changes {
+    /// Tells every subscriber that wants to know.
+    pub fn publish(&self, change: &Change) {
+        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        for watcher in watchers {
+            watcher.tell(change);
+        }
+    }
+
+    /// Begins a subscription.
+    pub fn watch(&self, filter: Filter) -> Subscription {
+        let watcher = Arc::new(Watcher::default());
+        lock(&watcher.state).filter = filter;
+        let mut subscribers = lock(&self.subscribers);
+        let number = subscribers.next;
+        subscribers.next += 1;
+        subscribers.by_number.insert(number, Arc::downgrade(&watcher));
+        drop(subscribers);
+        Subscription { watcher, number, changes: self.clone() }
+    }
+
+    /// Returns how many subscriptions there are.
+    pub fn count(&self) -> usize {
+        lock(&self.subscribers).by_number.len()
+    }
+}
+
+/// A standing wish to be told of changes; dropping it ends it.
+#[derive(Debug)]
+pub struct Subscription {
+    watcher: Arc<Watcher>,
+    number: u64,
+    changes: Changes,
+}
+
+impl Subscription {
+    /// Polls for the next change.
+    pub fn poll_change(&self, cx: &mut Context<'_>) -> Poll<Change> {
+        let mut state = lock(&self.watcher.state);
+        if let Some(change) = state.untold.pop_first() {
+            return Poll::Ready(change);
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Waits for the next change.
+    pub async fn change(&self) -> Change {
+        std::future::poll_fn(|cx| self.poll_change(cx)).await
+    }
+
+    /// Changes what the subscriber wants to be told of.
+    pub fn update(&self, change: impl FnOnce(&mut Filter)) {
+        change(&mut lock(&self.watcher.state).filter);
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        lock(&self.changes.subscribers).by_number.remove(&self.number);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Watcher {
+    state: Mutex<WatcherState>,
+}
+
+#[derive(Debug, Default)]
+struct WatcherState {
+    filter: Filter,
+    untold: BTreeSet<Change>,
+    waker: Option<Waker>,
+}
+
+impl Watcher {
+    fn tell(&self, change: &Change) {
+        let mut state = lock(&self.state);
+        if !state.filter.wants(change) || state.untold.len() >= Filter::MOST_URIS {
+            return;
+        }
+        state.untold.insert(change.clone());
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(subscription: &Subscription) -> Vec<Change> {
+        let mut cx = Context::from_waker(Waker::noop());
+        std::iter::from_fn(|| match subscription.poll_change(&mut cx) {
+            Poll::Ready(change) => Some(change),
+            Poll::Pending => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn subscribers_are_told_only_what_they_want_and_once() {
+        let changes = Changes::default();
+        let subscription = changes.watch(Filter {
+            tools: true,
+            uris: BTreeSet::from(["file:///a".to_owned()]),
+            ..Filter::default()
+        });
+        for change in [
+            Change::Tools,
+            Change::Tools,
+            Change::Prompts,
+            Change::Updated("file:///a".into()),
+            Change::Updated("file:///a/b".into()),
+            Change::Updated("file:///ab".into()),
+        ] {
+            changes.publish(&change);
+        }
+        let told = [Change::Tools, Change::Updated("file:///a".into()), Change::Updated("file:///a/b".into())];
+        assert_eq!(drain(&subscription), told);
+        changes.publish(&Change::Tools);
+        assert_eq!(drain(&subscription), [Change::Tools]);
+    }
+
+    #[test]
+    fn a_dropped_subscription_leaves_nothing() {
+        let changes = Changes::default();
+        let subscription = changes.watch(Filter::lists());
+        assert_eq!(changes.count(), 1);
+        drop(subscription);
+        assert_eq!(changes.count(), 0);
+    }
+
+    #[test]
+    fn a_subscriber_that_never_reads_is_bounded() {
+        let changes = Changes::default();
+        let subscription =
+            changes.watch(Filter { uris: BTreeSet::from(["x:/".to_owned()]), ..Filter::default() });
+        for n in 0..10_000 {
+            changes.publish(&Change::Updated(format!("x:/{n}")));
+        }
+        assert_eq!(drain(&subscription).len(), Filter::MOST_URIS);
+    }
+}

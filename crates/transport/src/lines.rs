@@ -1,0 +1,103 @@
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use trunkline_protocol::line::{LineFramer, encode_line};
+
+use crate::channel::{Channel, ReceiveError};
+
+/// A channel of newline-delimited messages over a reader and a writer.
+///
+/// Reads are large and give every complete line that they hold; writes are gathered until the driver flushes.
+#[derive(Debug)]
+pub struct Lines<R, W> {
+    reader: R,
+    writer: W,
+    framer: LineFramer,
+    limit: usize,
+    at_end: bool,
+    outgoing: Vec<u8>,
+    written: usize,
+}
+
+/// How much one read asks for: several small messages, or a good part of a large one.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A write buffer that grew beyond this is given back once it is empty.
+const KEEP_BYTES: usize = 256 * 1024;
+
+impl<R, W> Lines<R, W> {
+    /// Makes a channel whose messages have at most `limit` bytes.
+    pub fn new(reader: R, writer: W, limit: usize) -> Self {
+        Self {
+            reader,
+            writer,
+            framer: LineFramer::new(limit),
+            limit,
+            at_end: false,
+            outgoing: Vec::new(),
+            written: 0,
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin, W> Lines<R, W> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // A scratch on the stack keeps this free of `unsafe`; the copy is small beside the system call.
+        let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
+        let mut read = ReadBuf::uninit(&mut scratch);
+        ready!(Pin::new(&mut self.reader).poll_read(cx, &mut read))?;
+        self.framer.buffer().extend_from_slice(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    }
+}
+
+impl<R, W> Channel for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        loop {
+            let line = if self.at_end { self.framer.finish() } else { self.framer.next_line() };
+            match line {
+                Some(Ok(line)) => return Poll::Ready(Some(Ok(line))),
+                Some(Err(_)) => return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit }))),
+                None if self.at_end => return Poll::Ready(None),
+                None => {}
+            }
+            match ready!(self.poll_fill(cx)) {
+                Ok(0) => self.at_end = true,
+                Ok(_) => {}
+                // A peer that was killed leaves a reset socket: for a reader that is the end like any other.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.at_end = true,
+                Err(error) => return Poll::Ready(Some(Err(ReceiveError::Broken(error)))),
+            }
+        }
+    }
+
+    fn send(&mut self, message: &str) {
+        encode_line(&mut self.outgoing, message.as_bytes());
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| rest.has_remaining()) {
+            let count = ready!(Pin::new(&mut self.writer).poll_write(cx, rest))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+        }
+        self.written = 0;
+        self.outgoing.clear();
+        self.outgoing.shrink_to(KEEP_BYTES);
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn queued(&self) -> usize {
+        self.outgoing.len() - self.written
+    }
+}

@@ -133,6 +133,12 @@ impl Subscription {
         std::future::poll_fn(|cx| self.poll_change(cx)).await
     }
 
+    /// Wakes whoever polls, so that it looks at what else it depends on.
+    pub(crate) fn wake(&self) {
+        let waker = lock(&self.watcher.state).waker.take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     /// Changes what the subscriber wants to be told of.
     pub fn update(&self, change: impl FnOnce(&mut Filter)) {
         change(&mut lock(&self.watcher.state).filter);

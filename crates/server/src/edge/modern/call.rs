@@ -9,7 +9,7 @@ use trunkline_session::Principal;
 
 use super::super::{Answer, Event};
 use super::refuse;
-use crate::call::{Call, Continuation, Note, Outcome, Running, Step};
+use crate::call::{Call, Continuation, Note, Outcome, Running, Shared, Step};
 use crate::core::{Core, InFlight, now};
 use crate::round::{Binding, Then, digest};
 
@@ -48,6 +48,10 @@ impl ModernCall {
         self.round = round;
     }
 
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     pub(crate) fn method(&self) -> Method {
         self.method
     }
@@ -56,8 +60,8 @@ impl ModernCall {
         &self.id
     }
 
-    /// Cancels the call; its next event is [`Event::Nothing`].
-    pub(crate) fn canceller(&self) -> Option<Arc<crate::call::Shared>> {
+    /// Returns what the call can be cancelled by; its next event is then [`Event::Nothing`].
+    pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
         self.running.as_ref().map(|running| running.shared().clone())
     }
 

@@ -5,16 +5,17 @@ mod listen;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::era::{Admitted, SUPPORTED};
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Request, Writer, emit, meta};
+use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Request, Revision, Writer, emit, meta};
 use trunkline_session::Principal;
 
 pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::Listen;
 use super::Answer;
-use crate::call::{Call, Caller, Context, Shared};
+use crate::call::{BoxFuture, Call, Caller, Context, Shared};
 use crate::core::{Core, now};
 use crate::round::{Binding, Reclaimed, Then, digest};
 
@@ -24,36 +25,27 @@ pub(crate) enum Begun {
     Answer(Answer),
     /// It runs.
     Call(Box<ModernCall>),
+    /// It goes on with a parked call, once that has been handed over.
+    Resume(BoxFuture<'static, Begun>),
     /// It is a standing stream of changes.
     Listen(Box<Listen>),
 }
 
 /// Begins a request that passed the ladder.
-pub(crate) async fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, principal: Principal) -> Begun {
+pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, principal: Principal) -> Begun {
     let id = request.id.clone();
-    match try_begin(core, request, admitted, principal).await {
-        Ok(begun) => begun,
-        Err(refusal) => Begun::Answer(refuse(Some(&id), &refusal)),
-    }
+    let begun = match admitted.method {
+        Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
+        Method::Listen => Listen::begin(core, request.id, &request.params).map(|l| Begun::Listen(Box::new(l))),
+        _ => begin_call(core, request, admitted, principal),
+    };
+    begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
 }
 
 /// Renders a refusal as a modern answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal) -> Answer {
-    let revision = trunkline_protocol::Revision::NEWEST;
+    let revision = Revision::NEWEST;
     Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
-}
-
-async fn try_begin(
-    core: &Arc<Core>,
-    request: Request,
-    admitted: Admitted,
-    principal: Principal,
-) -> Result<Begun, Refusal> {
-    match admitted.method {
-        Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
-        Method::Listen => Listen::begin(core, request.id, &request.params).map(|l| Begun::Listen(Box::new(l))),
-        _ => begin_call(core, request, admitted, principal).await.map(|call| Begun::Call(Box::new(call))),
-    }
 }
 
 fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
@@ -68,12 +60,12 @@ fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
     Answer { message: core.result(id, &Reply::Object(members), admitted.revision), status: 200 }
 }
 
-async fn begin_call(
+fn begin_call(
     core: &Arc<Core>,
     request: Request,
     admitted: Admitted,
     principal: Principal,
-) -> Result<ModernCall, Refusal> {
+) -> Result<Begun, Refusal> {
     let in_flight = core.admit_call()?;
     let Request { id, params, .. } = request;
     let caller = Caller {
@@ -87,47 +79,58 @@ async fn begin_call(
     };
     let method = admitted.method;
     let (answers, state) = if method.may_ask() { input(&params)? } else { (Vec::new(), None) };
-    let mut call = ModernCall::new(core.clone(), in_flight, id, method, principal);
+    let call = ModernCall::new(core.clone(), in_flight, id, method, principal);
     match state {
-        None => {
-            let shared = Arc::new(Shared::new(method, caller, answers));
-            let context = Context::new(shared);
-            call.start(Call { method, params, continuation: None, context });
-        }
-        Some(state) => resume(core, &mut call, &state, caller, answers, params).await?,
+        None => Ok(Begun::Call(Box::new(start(call, caller, answers, params, None)))),
+        Some(state) => resume(call, &state, caller, answers, params),
     }
-    Ok(call)
+}
+
+fn start(
+    mut call: ModernCall,
+    caller: Caller,
+    answers: Vec<(String, Raw)>,
+    params: Params,
+    continuation: Option<Bytes>,
+) -> ModernCall {
+    let method = call.method();
+    let context = Context::new(Arc::new(Shared::new(method, caller, answers)));
+    call.start(Call { method, params, continuation, context });
+    call
 }
 
 /// Goes on with a call that asked something in an earlier request.
-async fn resume(
-    core: &Arc<Core>,
-    call: &mut ModernCall,
+fn resume(
+    mut call: ModernCall,
     state: &str,
     caller: Caller,
     answers: Vec<(String, Raw)>,
     params: Params,
-) -> Result<(), Refusal> {
+) -> Result<Begun, Refusal> {
     let principal = caller.principal.clone();
     let binding = Binding { principal: principal.clone(), method: call.method(), digest: digest(&params) };
+    let core = call.core().clone();
     let (round, then) = core.sealer.open(state, &binding, now()).ok_or(Refusal::STALE_STATE)?;
     call.set_round(round);
-    let bytes = match then {
-        Then::Portable(bytes) => bytes,
-        Then::Parked(number) => {
-            match core.lot.reclaim(number, &principal, round).await.ok_or(Refusal::STALE_STATE)? {
-                Reclaimed::Bytes(bytes) => bytes,
-                Reclaimed::Call(running) => {
-                    running.shared().resume(caller, answers);
-                    call.carry(running, params);
-                    return Ok(());
-                }
-            }
+    let number = match then {
+        Then::Portable(bytes) => {
+            return Ok(Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes)))));
         }
+        Then::Parked(number) => number,
     };
-    let context = Context::new(Arc::new(Shared::new(call.method(), caller, answers)));
-    call.start(Call { method: call.method(), params, continuation: Some(bytes), context });
-    Ok(())
+    Ok(Begun::Resume(Box::pin(async move {
+        match core.lot.reclaim(number, &principal, round).await {
+            Some(Reclaimed::Bytes(bytes)) => {
+                Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes))))
+            }
+            Some(Reclaimed::Call(running)) => {
+                running.shared().resume(caller, answers);
+                call.carry(running, params);
+                Begun::Call(Box::new(call))
+            }
+            None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
+        }
+    })))
 }
 
 /// Reads the answers and the state that came with a request.

@@ -11,6 +11,7 @@ pub mod mirror;
 pub mod sse;
 pub mod template;
 
+pub mod codec;
 pub mod emit;
 pub mod envelope;
 pub mod era;
@@ -19,6 +20,7 @@ pub mod json;
 mod level;
 pub mod meta;
 mod method;
+pub mod model;
 pub mod refusal;
 mod revision;
 

@@ -174,7 +174,10 @@ impl<'de> Visitor<'de> for MembersSeed<'de> {
             }
             if members.len() >= Members::MAX {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                return Err(A::Error::custom(format_args!("an object has more than {} members", Members::MAX)));
+                return Err(A::Error::custom(format_args!(
+                    "an object has more than {} members",
+                    Members::MAX
+                )));
             }
             members.entries.push((key, value));
         }

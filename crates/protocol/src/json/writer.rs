@@ -90,6 +90,14 @@ impl Writer {
         let _ = write!(self.out, "{value}");
     }
 
+    /// Writes an integer that is never negative.
+    pub fn unsigned(&mut self, value: u64) {
+        use std::fmt::Write as _;
+        self.separate();
+        // Writing to a `String` cannot fail.
+        let _ = write!(self.out, "{value}");
+    }
+
     /// Writes a number in its shortest form; what JSON cannot express becomes `null`.
     pub fn number(&mut self, value: f64) {
         use std::fmt::Write as _;

@@ -1,0 +1,13 @@
+//! 2025-03-26: hints about tools, audio, and progress with words.
+
+use super::{Dialect, r2024_11_05};
+use crate::revision::Revision;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    revision: Revision::V2025_03_26,
+    tool_annotations: true,
+    audio: true,
+    progress_message: true,
+    completions_flag: true,
+    ..r2024_11_05::DIALECT
+};

@@ -1,0 +1,15 @@
+//! 2026-07-28: any JSON as structured output; results say their type, their maker and how long they may be kept.
+
+use super::{Dialect, r2025_11_25};
+use crate::revision::Revision;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    revision: Revision::V2026_07_28,
+    structured_any: true,
+    // Gone: a retry of the call shows whether the user is done.
+    elicitation_id: false,
+    result_type: true,
+    cache_hints: true,
+    server_info: true,
+    ..r2025_11_25::DIALECT
+};

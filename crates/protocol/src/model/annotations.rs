@@ -1,0 +1,71 @@
+use crate::codec::Dialect;
+use crate::json::{Raw, Writer};
+
+use super::MalformedModel;
+use super::field::Value;
+
+/// Who speaks, or who is meant to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The human.
+    #[default]
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Role {
+    /// Returns the role's name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+
+    /// Reads a role's name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::User, Self::Assistant].into_iter().find(|role| role.as_str() == name)
+    }
+}
+
+impl Value for Role {
+    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+        let role = raw.as_text().and_then(|name| Self::parse(&name));
+        role.ok_or_else(|| MalformedModel::new("must be \"user\" or \"assistant\""))
+    }
+
+    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+        writer.string(self.as_str());
+    }
+}
+
+object! {
+    /// Hints about a piece of content or a resource.
+    #[derive(Default)]
+    struct Annotations {
+        /// Whom it is meant for; nobody named means everybody.
+        audience: Vec<Role> => "audience",
+        /// How important it is, from 0 to 1.
+        priority: Option<f64> => "priority",
+        /// When it was last changed, in ISO 8601.
+        last_modified: Option<String> => "lastModified" if last_modified,
+    }
+}
+
+object! {
+    /// Hints about a tool, which nobody should trust without trusting the server.
+    #[derive(Default)]
+    struct ToolAnnotations {
+        /// What humans call the tool.
+        title: Option<String> => "title",
+        /// The tool changes nothing. Taken as false if absent.
+        read_only: Option<bool> => "readOnlyHint",
+        /// The tool may destroy something. Taken as true if absent.
+        destructive: Option<bool> => "destructiveHint",
+        /// Calling the tool twice does no more than calling it once. Taken as false if absent.
+        idempotent: Option<bool> => "idempotentHint",
+        /// The tool deals with things outside of the server. Taken as true if absent.
+        open_world: Option<bool> => "openWorldHint",
+    }
+}

@@ -1,0 +1,183 @@
+use crate::codec::Dialect;
+use crate::json::{JsonKind, MalformedJson, Members, Raw, Writer};
+use crate::revision::{Era, Revision};
+
+use super::server_capabilities::is_set;
+
+/// What a client has said that it can do.
+///
+/// The revision decides which members mean something; nothing is ever taken for granted because of the revision alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientCapabilities {
+    /// The object, as the client wrote it.
+    pub raw: Raw,
+    flags: u8,
+    era: Era,
+    extensions: Option<Box<Members>>,
+}
+
+const FORM: u8 = 1;
+const URL: u8 = 1 << 1;
+const SAMPLING: u8 = 1 << 2;
+const SAMPLING_TOOLS: u8 = 1 << 3;
+const SAMPLING_CONTEXT: u8 = 1 << 4;
+const ROOTS: u8 = 1 << 5;
+const ROOTS_LIST_CHANGED: u8 = 1 << 6;
+
+/// A client that can do nothing.
+impl Default for ClientCapabilities {
+    fn default() -> Self {
+        Self { raw: Raw::EMPTY_OBJECT, flags: 0, era: Era::Modern, extensions: None }
+    }
+}
+
+impl ClientCapabilities {
+    /// Reads what a client declares under a revision. A capability is declared by an object; any other value declares nothing.
+    ///
+    /// # Errors
+    /// The value is not an object, or two members of one object have one name.
+    pub fn read(raw: &Raw, revision: Revision) -> Result<Self, MalformedJson> {
+        let mut read = Self { raw: raw.clone(), flags: 0, era: revision.era(), extensions: None };
+        // What most modern clients send with every request.
+        if raw.as_str() == "{}" {
+            return Ok(read);
+        }
+        let members = raw.members()?;
+        let dialect = Dialect::of(revision);
+        let object = |key: &str| members.get(key).filter(|raw| raw.kind() == JsonKind::Object);
+        if let Some(elicitation) = object("elicitation").filter(|_| dialect.elicitation) {
+            read.flags |= elicitation_flags(&elicitation.members()?, dialect);
+        }
+        if let Some(sampling) = object("sampling") {
+            let sampling = sampling.members()?;
+            let declares = |key: &str| dialect.sampling_tools && declares(&sampling, key);
+            read.set(SAMPLING, true);
+            read.set(SAMPLING_TOOLS, declares("tools"));
+            read.set(SAMPLING_CONTEXT, declares("context"));
+        }
+        if let Some(roots) = object("roots") {
+            read.set(ROOTS, true);
+            read.set(ROOTS_LIST_CHANGED, read.era == Era::Legacy && is_set(roots, "listChanged"));
+        }
+        if let Some(extensions) = object("extensions").filter(|_| dialect.extensions) {
+            read.extensions = Some(Box::new(extensions.members()?));
+        }
+        Ok(read)
+    }
+
+    /// Gives up the message that the object came in, for those who keep it longer than the message.
+    #[must_use]
+    pub fn detached(self) -> Self {
+        let raw = Raw::trusted(self.raw.as_str().into());
+        // Every extension was a part of the object, and the copy reads as the original did.
+        let extensions = self.extensions.and_then(|_| raw.members().ok()?.get("extensions")?.members().ok());
+        Self { raw, extensions: extensions.map(Box::new), ..self }
+    }
+
+    /// Reports whether the client can show a form.
+    pub fn form(&self) -> bool {
+        self.has(FORM)
+    }
+
+    /// Reports whether the client can open a URL for its user.
+    pub fn url(&self) -> bool {
+        self.has(URL)
+    }
+
+    /// Reports whether the client can ask its model.
+    pub fn sampling(&self) -> bool {
+        self.has(SAMPLING)
+    }
+
+    /// Reports whether the client's model can be given tools.
+    pub fn sampling_tools(&self) -> bool {
+        self.has(SAMPLING_TOOLS)
+    }
+
+    /// Reports whether the client can give its model the context of servers.
+    pub fn sampling_context(&self) -> bool {
+        self.has(SAMPLING_CONTEXT)
+    }
+
+    /// Reports whether the client has roots.
+    pub fn roots(&self) -> bool {
+        self.has(ROOTS)
+    }
+
+    /// Reports whether the client tells when its roots change.
+    pub fn roots_list_changed(&self) -> bool {
+        self.has(ROOTS_LIST_CHANGED)
+    }
+
+    /// Returns the settings of an extension, if the client knows it.
+    pub fn extension(&self, id: &str) -> Option<&Raw> {
+        self.extensions.as_ref()?.get(id)
+    }
+
+    /// Says the same in the words of the modern era.
+    ///
+    /// What the client has declared under its revision is kept, what the revision does not know or the modern era no longer
+    /// has is left out, and members outside of the protocol are carried.
+    pub fn as_modern(&self) -> Raw {
+        if self.era == Era::Modern {
+            return self.raw.clone();
+        }
+        let mut writer = Writer::with_capacity(self.raw.as_str().len() + 32);
+        writer.open_object();
+        for (key, value) in self.raw.members().unwrap_or_default().iter() {
+            let (known, parts): (bool, &[(&'static str, bool)]) = match &**key {
+                "roots" => (self.roots(), &[]),
+                "sampling" => (
+                    self.sampling(),
+                    &[("tools", self.sampling_tools()), ("context", self.sampling_context())],
+                ),
+                "elicitation" => (self.form() || self.url(), &[("form", self.form()), ("url", self.url())]),
+                "tasks" => (false, &[]),
+                "extensions" if self.extensions.is_none() => (false, &[]),
+                _ => {
+                    writer.member(key, value);
+                    continue;
+                }
+            };
+            if known {
+                write_parts(key, parts, &mut writer);
+            }
+        }
+        writer.close_object();
+        writer.into_raw()
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn set(&mut self, flag: u8, on: bool) {
+        if on {
+            self.flags |= flag;
+        }
+    }
+}
+
+/// Forms come first: an object that names no mode means them, and so does every object where there are no modes.
+fn elicitation_flags(elicitation: &Members, dialect: &Dialect) -> u8 {
+    let url = dialect.elicitation_modes && declares(elicitation, "url");
+    let form = !url || declares(elicitation, "form");
+    match (form, url) {
+        (true, true) => FORM | URL,
+        (false, _) => URL,
+        (true, false) => FORM,
+    }
+}
+
+fn declares(members: &Members, key: &str) -> bool {
+    members.get(key).is_some_and(|raw| raw.kind() == JsonKind::Object)
+}
+
+fn write_parts(key: &str, parts: &[(&'static str, bool)], writer: &mut Writer) {
+    writer.key(key);
+    writer.open_object();
+    for (part, _) in parts.iter().filter(|(_, declared)| *declared) {
+        writer.member(part, &Raw::EMPTY_OBJECT);
+    }
+    writer.close_object();
+}

@@ -1,0 +1,207 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use crate::codec::Dialect;
+use crate::json::{Members, Raw, Writer};
+
+use super::field::{Reader, Value};
+use super::{Annotations, MalformedModel, Resource, ResourceBody, ResourceContents};
+
+/// One block of content in a result, a prompt or a sampling message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Text.
+    Text(TextContent),
+    /// A picture.
+    Image(MediaContent),
+    /// A sound.
+    Audio(MediaContent),
+    /// A resource, contents and all.
+    Resource(EmbeddedResource),
+    /// A resource that the reader can fetch.
+    ResourceLink(Resource),
+    /// A model's wish to call a tool, in sampling only; the whole object.
+    ToolUse(Members),
+    /// What came of such a call, in sampling only; the whole object.
+    ToolResult(Members),
+    /// A kind that no revision knows; the whole object.
+    Other(Members),
+}
+
+object! {
+    /// A block of text.
+    #[derive(Default)]
+    struct TextContent + meta {
+        /// The text.
+        text: String => "text",
+        /// Hints about its use.
+        annotations: Option<Annotations> => "annotations",
+    }
+}
+
+object! {
+    /// A picture or a sound.
+    #[derive(Default)]
+    struct MediaContent + meta {
+        /// The bytes, in base64.
+        data: String => "data",
+        /// The media type.
+        mime_type: String => "mimeType",
+        /// Hints about its use.
+        annotations: Option<Annotations> => "annotations",
+    }
+}
+
+object! {
+    /// A resource within a result or a message.
+    #[derive(Default)]
+    struct EmbeddedResource + meta {
+        /// The resource's contents.
+        resource: ResourceContents => "resource",
+        /// Hints about its use.
+        annotations: Option<Annotations> => "annotations",
+    }
+}
+
+impl Content {
+    /// Makes a block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent { text: text.into(), ..TextContent::default() })
+    }
+
+    /// Makes a picture.
+    pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        Self::Image(MediaContent::new(bytes, mime_type))
+    }
+
+    /// Makes a sound.
+    pub fn audio(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        Self::Audio(MediaContent::new(bytes, mime_type))
+    }
+
+    /// Embeds a resource.
+    pub fn embedded(resource: ResourceContents) -> Self {
+        Self::Resource(EmbeddedResource { resource, ..EmbeddedResource::default() })
+    }
+
+    /// Links to a resource.
+    pub fn link(resource: Resource) -> Self {
+        Self::ResourceLink(resource)
+    }
+
+    /// Returns the text, if the block is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(block) => Some(&block.text),
+            _ => None,
+        }
+    }
+
+    /// Reads a block of any kind.
+    ///
+    /// # Errors
+    /// `type` is not a string, or the block does not have the shape of its kind.
+    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut reader = Reader::open(raw)?;
+        let kind = reader.0.get("type").and_then(Raw::to_text);
+        let kind = kind.ok_or_else(|| MalformedModel::new("must be a string").within("type"))?;
+        let carry: fn(Members) -> Self = match &*kind {
+            "text" | "image" | "audio" | "resource" | "resource_link" => {
+                reader.0.take("type");
+                return match &*kind {
+                    "text" => TextContent::from_reader(reader).map(Self::Text),
+                    "image" => MediaContent::from_reader(reader).map(Self::Image),
+                    "audio" => MediaContent::from_reader(reader).map(Self::Audio),
+                    "resource" => EmbeddedResource::from_reader(reader).map(Self::Resource),
+                    _ => Resource::from_reader(reader).map(Self::ResourceLink),
+                };
+            }
+            "tool_use" => Self::ToolUse,
+            "tool_result" => Self::ToolResult,
+            _ => Self::Other,
+        };
+        Ok(carry(reader.0))
+    }
+
+    /// Writes the block in a dialect, as a kind that the dialect has.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        match self {
+            Self::Text(text) => text.write_as(Some("text"), dialect, writer),
+            Self::Image(image) => image.write_as(Some("image"), dialect, writer),
+            Self::Audio(audio) if dialect.audio => audio.write_as(Some("audio"), dialect, writer),
+            Self::Audio(audio) => audio.as_embedded().write_as(Some("resource"), dialect, writer),
+            Self::Resource(resource) => resource.write_as(Some("resource"), dialect, writer),
+            Self::ResourceLink(link) if dialect.resource_link => {
+                link.write_as(Some("resource_link"), dialect, writer);
+            }
+            Self::ResourceLink(link) => link.as_text().write_as(Some("text"), dialect, writer),
+            Self::ToolUse(object) | Self::ToolResult(object) | Self::Other(object) => {
+                object.write_value(dialect, writer);
+            }
+        }
+    }
+}
+
+impl Value for Content {
+    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+        Self::read(raw)
+    }
+
+    fn write_value(&self, dialect: &Dialect, writer: &mut Writer) {
+        self.write(dialect, writer);
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl MediaContent {
+    /// Makes content of bytes.
+    pub fn new(bytes: &[u8], mime_type: impl Into<String>) -> Self {
+        Self { data: BASE64.encode(bytes), mime_type: mime_type.into(), ..Self::default() }
+    }
+
+    /// Says the same as an embedded resource, for readers that know no sounds.
+    fn as_embedded(&self) -> EmbeddedResource {
+        EmbeddedResource {
+            resource: ResourceContents {
+                // A resource needs a URI, and two sounds in one result need two.
+                uri: format!("embedded:audio/{:016x}", fingerprint(self.data.as_bytes())),
+                mime_type: Some(self.mime_type.clone()),
+                body: ResourceBody::Blob(self.data.clone()),
+                ..ResourceContents::default()
+            },
+            annotations: self.annotations.clone(),
+            meta: self.meta.clone(),
+            rest: self.rest.clone(),
+        }
+    }
+}
+
+impl Resource {
+    /// Says the same as text, for readers that know no links.
+    fn as_text(&self) -> TextContent {
+        let mut text = format!("{} — {}", self.name, self.uri);
+        if let Some(description) = &self.description {
+            text.push('\n');
+            text.push_str(description);
+        }
+        TextContent { text, annotations: self.annotations.clone(), ..TextContent::default() }
+    }
+}
+
+/// Tells two byte strings apart (FNV-1a); it protects nothing.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,54 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::json::MalformedJson;
+
+/// A value that does not have the shape of its type, with the way to the member that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MalformedModel {
+    path: String,
+    problem: Cow<'static, str>,
+}
+
+impl MalformedModel {
+    /// Says what is wrong with the value itself.
+    pub fn new(problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { path: String::new(), problem: problem.into() }
+    }
+
+    /// Says that the value was found in a member of a larger one.
+    pub fn within(mut self, member: &str) -> Self {
+        if !self.path.is_empty() && !self.path.starts_with('[') {
+            self.path.insert(0, '.');
+        }
+        self.path.insert_str(0, member);
+        self
+    }
+
+    /// Says that the value was found in an element of an array.
+    pub fn at(self, index: usize) -> Self {
+        self.within(&format!("[{index}]"))
+    }
+
+    /// Returns the way to the member that is wrong, such as `tools[3].name`, or nothing for the value itself.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl fmt::Display for MalformedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => write!(f, "the value {}", self.problem),
+            path => write!(f, "`{path}` {}", self.problem),
+        }
+    }
+}
+
+impl std::error::Error for MalformedModel {}
+
+impl From<MalformedJson> for MalformedModel {
+    fn from(error: MalformedJson) -> Self {
+        Self::new(format!("must be an object: {error}"))
+    }
+}

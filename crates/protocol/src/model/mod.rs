@@ -1,0 +1,36 @@
+//! One superset type per concept of the protocol.
+//!
+//! A type has a field for everything that any revision can say and that we decide on. What we only carry stays raw: `_meta`
+//! in `meta`, and members that no revision knows in `rest`, verbatim and in order. Each type is read with `read` and written
+//! with `write`, which asks the [`Dialect`](crate::codec::Dialect) what its reader can understand.
+
+#[macro_use]
+mod object;
+
+mod annotations;
+mod capabilities;
+mod content;
+mod field;
+mod identity;
+mod malformed;
+mod prompt;
+mod question;
+mod resource;
+mod result;
+mod server_capabilities;
+mod tool;
+
+pub use self::annotations::{Annotations, Role, ToolAnnotations};
+pub use self::capabilities::ClientCapabilities;
+pub use self::content::{Content, EmbeddedResource, MediaContent, TextContent};
+pub use self::identity::{Icon, Implementation};
+pub use self::malformed::MalformedModel;
+pub use self::prompt::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
+pub use self::question::{
+    Action, Answer, BadAnswer, ElicitResult, FormQuestion, Inexpressible, Question, Root, SampleQuestion,
+    SampleResult, UrlQuestion,
+};
+pub use self::resource::{Resource, ResourceBody, ResourceContents, ResourceTemplate};
+pub use self::result::{CacheHint, CacheScope, CallToolResult, CompleteResult, ReadResult};
+pub use self::server_capabilities::{ListCapability, ResourcesCapability, ServerCapabilities};
+pub use self::tool::Tool;

@@ -1,0 +1,125 @@
+use crate::codec::Dialect;
+use crate::json::{Members, Raw, Writer};
+
+use super::field::{Field as _, Reader, write_list};
+use super::result::{write_result_rest, write_standalone};
+use super::{Content, Icon, MalformedModel, Role};
+
+object! {
+    /// A prompt that a server offers.
+    #[derive(Default)]
+    struct Prompt + meta {
+        /// The name by which it is fetched.
+        name: String => "name",
+        /// The name that humans see.
+        title: Option<String> => "title" if title,
+        /// What it is for.
+        description: Option<String> => "description",
+        /// What it can be filled in with.
+        arguments: Vec<PromptArgument> => "arguments",
+        /// Pictures of it.
+        icons: Vec<Icon> => "icons" if icons,
+    }
+}
+
+impl Prompt {
+    /// Names a prompt.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+object! {
+    /// Something that a prompt can be filled in with; its value is always text.
+    #[derive(Default)]
+    struct PromptArgument {
+        /// The name that programs use.
+        name: String => "name",
+        /// The name that humans see.
+        title: Option<String> => "title" if title,
+        /// What it means.
+        description: Option<String> => "description",
+        /// The prompt cannot do without it.
+        required: Option<bool> => "required",
+    }
+}
+
+impl PromptArgument {
+    /// Names an argument that may be left out.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Names an argument that must be given.
+    pub fn required(name: impl Into<String>) -> Self {
+        Self { required: Some(true), ..Self::new(name) }
+    }
+}
+
+object! {
+    /// One message of a prompt.
+    struct PromptMessage {
+        /// Who says it.
+        role: Role => "role",
+        /// What is said.
+        content: Content => "content",
+    }
+}
+
+impl PromptMessage {
+    /// Makes a message of the user.
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self { role: Role::User, content: content.into(), rest: Members::new() }
+    }
+
+    /// Makes a message of the assistant.
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self { role: Role::Assistant, content: content.into(), rest: Members::new() }
+    }
+}
+
+/// A prompt, filled in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GetPromptResult {
+    /// What the prompt is for.
+    pub description: Option<String>,
+    /// The conversation so far.
+    pub messages: Vec<PromptMessage>,
+    /// What the result carries for others, the wire's `_meta`.
+    pub meta: Option<Members>,
+    /// Members that no revision knows, in order.
+    pub rest: Members,
+}
+
+impl GetPromptResult {
+    /// Makes a result of messages.
+    pub fn new(messages: Vec<PromptMessage>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
+    /// Reads the result.
+    ///
+    /// # Errors
+    /// A member is missing or has the wrong type.
+    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut reader = Reader::open_result(raw)?;
+        Ok(Self {
+            description: reader.take("description")?,
+            messages: reader.take_list("messages")?,
+            meta: reader.take("_meta")?,
+            rest: reader.0,
+        })
+    }
+
+    /// Writes the result in a dialect, without what every result of a dialect has.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
+    }
+
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+        self.description.write_field("description", dialect, writer);
+        writer.plain_key("messages");
+        write_list(&self.messages, dialect, writer);
+        write_result_rest(&self.rest, &["description", "messages"], writer);
+    }
+}

@@ -1,0 +1,165 @@
+use crate::codec::Dialect;
+use crate::json::{JsonKind, Members, Raw};
+use crate::model::field::{Reader, Value, read_list};
+use crate::model::{Content, MalformedModel, Role};
+
+use super::{Question, form};
+
+/// What a client answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// To a form or a page.
+    Elicit(ElicitResult),
+    /// To a conversation.
+    Sample(SampleResult),
+    /// To the question for roots.
+    Roots(Vec<Root>),
+}
+
+/// What the user did with a form or a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The user filled in the form, or agreed to visit the page.
+    Accept,
+    /// The user said no.
+    Decline,
+    /// The user did not decide.
+    Cancel,
+}
+
+/// The user's answer to a form or a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElicitResult {
+    /// What the user did.
+    pub action: Action,
+    /// The form, filled in; an object.
+    pub content: Option<Raw>,
+    /// Further members, `_meta` included, in order.
+    pub rest: Members,
+}
+
+/// The model's continuation of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleResult {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub content: Vec<Content>,
+    /// The model that was asked.
+    pub model: String,
+    /// Why it stopped, if that is known.
+    pub stop_reason: Option<String>,
+    /// What the result carries for others, the wire's `_meta`.
+    pub meta: Option<Members>,
+    /// Members that no revision knows, in order.
+    pub rest: Members,
+}
+
+object! {
+    /// A directory that the client works in.
+    #[derive(Default)]
+    struct Root + meta {
+        /// Its URI, which begins with `file://`.
+        uri: String => "uri",
+        /// What humans call it.
+        name: Option<String> => "name",
+    }
+}
+
+/// An answer that does not fit its question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an answer to `{method}`: {problem}")]
+pub struct BadAnswer {
+    /// The method that asked the question.
+    pub method: &'static str,
+    /// What is wrong with the answer.
+    pub problem: MalformedModel,
+}
+
+impl Question {
+    /// Reads a client's answer to the question.
+    ///
+    /// # Errors
+    /// The answer does not have the shape that the question calls for.
+    pub fn read_answer(&self, raw: &Raw) -> Result<Answer, BadAnswer> {
+        self.try_read_answer(raw).map_err(|problem| BadAnswer { method: self.method(), problem })
+    }
+
+    /// Reads a client's answer to the question as it was asked in a dialect.
+    ///
+    /// A default that the dialect could not express was never shown to the user, so it is filled in here.
+    ///
+    /// # Errors
+    /// The answer does not have the shape that the question calls for.
+    pub fn read_legacy_answer(&self, dialect: &Dialect, raw: &Raw) -> Result<Answer, BadAnswer> {
+        let mut answer = self.read_answer(raw)?;
+        if let (Self::Form(asked), Answer::Elicit(result)) = (self, &mut answer)
+            && !dialect.rich_forms
+        {
+            result.content =
+                result.content.take().map(|raw| form::with_dropped_defaults(&asked.schema, &raw));
+        }
+        Ok(answer)
+    }
+
+    fn try_read_answer(&self, raw: &Raw) -> Result<Answer, MalformedModel> {
+        match self {
+            Self::Form(_) => ElicitResult::read(raw, true).map(Answer::Elicit),
+            Self::Url(_) => ElicitResult::read(raw, false).map(Answer::Elicit),
+            Self::Sample(_) => SampleResult::read(raw).map(Answer::Sample),
+            Self::Roots => Reader::open(raw)?.take_list("roots").map(Answer::Roots),
+        }
+    }
+}
+
+impl Action {
+    /// Returns the action's name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    /// Reads an action's name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Accept, Self::Decline, Self::Cancel].into_iter().find(|action| action.as_str() == name)
+    }
+}
+
+impl ElicitResult {
+    fn read(raw: &Raw, is_form: bool) -> Result<Self, MalformedModel> {
+        let mut reader = Reader::open(raw)?;
+        let action = reader.take::<String>("action")?;
+        let action = Action::parse(&action).ok_or_else(|| {
+            MalformedModel::new("must be \"accept\", \"decline\" or \"cancel\"").within("action")
+        })?;
+        let content: Option<Raw> = reader.take("content")?;
+        let is_object = content.as_ref().map(|raw| raw.kind() == JsonKind::Object);
+        if is_object == Some(false) || (is_object.is_none() && is_form && action == Action::Accept) {
+            return Err(MalformedModel::new("must be an object").within("content"));
+        }
+        Ok(Self { action, content, rest: reader.0 })
+    }
+}
+
+impl SampleResult {
+    fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut reader = Reader::open(raw)?;
+        let content: Raw = reader.take("content")?;
+        // One block is written by itself before 2025-11-25, and may be after.
+        let content = match content.kind() {
+            JsonKind::Array => read_list(&content),
+            _ => Content::read_value(&content).map(|block| vec![block]),
+        };
+        Ok(Self {
+            role: reader.take("role")?,
+            content: content.map_err(|error| error.within("content"))?,
+            model: reader.take("model")?,
+            stop_reason: reader.take("stopReason")?,
+            meta: reader.take("_meta")?,
+            rest: reader.0,
+        })
+    }
+}

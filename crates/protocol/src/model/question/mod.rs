@@ -1,0 +1,184 @@
+//! What a server asks its client while it answers: a form, a visit to a URL, the client's model, the client's roots.
+
+mod answer;
+mod form;
+mod sample;
+
+use crate::codec::Dialect;
+use crate::json::{Members, Raw, Writer};
+use crate::revision::Revision;
+
+use super::ClientCapabilities;
+use super::field::write_rest;
+
+pub use self::answer::{Action, Answer, BadAnswer, ElicitResult, Root, SampleResult};
+pub use self::sample::SampleQuestion;
+
+/// A question to the client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// A form for the user.
+    Form(FormQuestion),
+    /// A page that the user should visit.
+    Url(UrlQuestion),
+    /// A conversation for the client's model to go on with.
+    Sample(SampleQuestion),
+    /// Which directories the client works in.
+    Roots,
+}
+
+/// A form for the user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormQuestion {
+    /// What the user reads above the form.
+    pub message: String,
+    /// The form: the JSON Schema of a flat object.
+    pub schema: Raw,
+    /// Further parameters, `_meta` included, in order.
+    pub rest: Members,
+}
+
+/// A page that the user should visit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlQuestion {
+    /// What the user reads before agreeing.
+    pub message: String,
+    /// The page.
+    pub url: String,
+    /// Further parameters, `_meta` included, in order.
+    pub rest: Members,
+}
+
+/// A question that a revision has no words for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("revision {revision} has no {feature}")]
+pub struct Inexpressible {
+    /// What the revision lacks.
+    pub feature: &'static str,
+    /// The revision.
+    pub revision: Revision,
+}
+
+impl Question {
+    /// Asks for a form to be filled in.
+    pub fn form(message: impl Into<String>, schema: Raw) -> Self {
+        Self::Form(FormQuestion { message: message.into(), schema, rest: Members::new() })
+    }
+
+    /// Asks for a page to be visited.
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::Url(UrlQuestion { message: message.into(), url: url.into(), rest: Members::new() })
+    }
+
+    /// Returns the method that asks the question.
+    pub const fn method(&self) -> &'static str {
+        match self {
+            Self::Form(_) | Self::Url(_) => "elicitation/create",
+            Self::Sample(_) => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// Writes the question as the modern era asks it, within a result.
+    pub fn write_input_request(&self, writer: &mut Writer) {
+        writer.open_object();
+        writer.plain_key("method");
+        writer.string(self.method());
+        writer.plain_key("params");
+        match self {
+            Self::Form(form) => form.write(&form.schema, Dialect::NEWEST, writer),
+            Self::Url(url) => url.write(None, writer),
+            Self::Sample(sample) => {
+                writer.open_object();
+                sample.params.write_into(writer);
+                writer.close_object();
+            }
+            Self::Roots => writer.raw(&Raw::EMPTY_OBJECT),
+        }
+        writer.close_object();
+    }
+
+    /// Returns the capabilities that a client needs in order to be asked, as a capabilities object.
+    pub fn required_capability(&self) -> Raw {
+        let json = match self {
+            Self::Form(_) => r#"{"elicitation":{"form":{}}}"#,
+            Self::Url(_) => r#"{"elicitation":{"url":{}}}"#,
+            Self::Sample(sample) if sample.needs_tools() => r#"{"sampling":{"tools":{}}}"#,
+            Self::Sample(_) => r#"{"sampling":{}}"#,
+            Self::Roots => r#"{"roots":{}}"#,
+        };
+        Raw::trusted(json.into())
+    }
+
+    /// Reports whether a client has declared what it needs in order to be asked.
+    pub fn allowed_by(&self, client: &ClientCapabilities) -> bool {
+        match self {
+            Self::Form(_) => client.form(),
+            Self::Url(_) => client.url(),
+            Self::Sample(sample) => client.sampling() && (client.sampling_tools() || !sample.needs_tools()),
+            Self::Roots => client.roots(),
+        }
+    }
+
+    /// Returns the parameters of the request by which a legacy server asks the question.
+    ///
+    /// `mint_elicitation_id` makes an identifier that nobody can guess; it is called only where one is needed.
+    ///
+    /// # Errors
+    /// The dialect has no words for the question.
+    pub fn to_legacy(
+        &self,
+        dialect: &Dialect,
+        mint_elicitation_id: impl FnOnce() -> String,
+    ) -> Result<Raw, Inexpressible> {
+        let lacks = |feature| Inexpressible { feature, revision: dialect.revision() };
+        let mut writer = Writer::with_capacity(256);
+        match self {
+            Self::Form(_) if !dialect.elicitation => return Err(lacks("elicitation")),
+            Self::Form(form) if dialect.rich_forms => form.write(&form.schema, dialect, &mut writer),
+            Self::Form(form) => {
+                let schema = form::simplified(&form.schema).map_err(lacks)?;
+                form.write(&schema, dialect, &mut writer);
+            }
+            Self::Url(_) if !dialect.elicitation_modes => return Err(lacks("URL elicitation")),
+            Self::Url(url) => url.write(dialect.elicitation_id.then(mint_elicitation_id), &mut writer),
+            Self::Sample(sample) => return sample.for_dialect(dialect).map_err(lacks),
+            Self::Roots => return Ok(Raw::EMPTY_OBJECT),
+        }
+        Ok(writer.into_raw())
+    }
+}
+
+impl FormQuestion {
+    fn write(&self, schema: &Raw, dialect: &Dialect, writer: &mut Writer) {
+        writer.open_object();
+        if dialect.elicitation_modes {
+            writer.plain_key("mode");
+            writer.string("form");
+        }
+        writer.plain_key("message");
+        writer.string(&self.message);
+        writer.member("requestedSchema", schema);
+        write_rest(&self.rest, &["mode", "message", "requestedSchema"], writer);
+        writer.close_object();
+    }
+}
+
+impl UrlQuestion {
+    fn write(&self, elicitation_id: Option<String>, writer: &mut Writer) {
+        writer.open_object();
+        writer.plain_key("mode");
+        writer.string("url");
+        writer.plain_key("message");
+        writer.string(&self.message);
+        writer.plain_key("url");
+        writer.string(&self.url);
+        if let Some(id) = elicitation_id {
+            writer.plain_key("elicitationId");
+            writer.string(&id);
+        }
+        // An identifier belongs to one leg, so a carried one is never repeated.
+        write_rest(&self.rest, &["mode", "message", "url", "elicitationId"], writer);
+        writer.close_object();
+    }
+}

@@ -1,0 +1,280 @@
+use crate::codec::Dialect;
+use crate::json::{JsonKind, Members, Raw, Writer};
+
+use super::field::{Field as _, Reader, Value as _, write_list};
+use super::{Content, MalformedModel, ResourceContents};
+
+/// What came of calling a tool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallToolResult {
+    /// The result, for the model to read.
+    pub content: Vec<Content>,
+    /// The result, for programs to read; [`Raw::NULL`] is a value like any other.
+    pub structured: Option<Raw>,
+    /// The tool failed, and `content` says why.
+    pub is_error: bool,
+    /// What the result carries for others, the wire's `_meta`.
+    pub meta: Option<Members>,
+    /// Members that no revision knows, in order.
+    pub rest: Members,
+}
+
+impl CallToolResult {
+    /// Makes a result of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Content::text(text)], ..Self::default() }
+    }
+
+    /// Makes a failure that the model may learn from.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// Makes a result of structured content, and repeats it as text for readers that know no other.
+    pub fn structured(value: Raw) -> Self {
+        let mirror = value.as_str().to_owned();
+        Self { structured: Some(value), ..Self::text(mirror) }
+    }
+
+    /// Reads the result.
+    ///
+    /// # Errors
+    /// A member is missing or has the wrong type.
+    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut reader = Reader::open_result(raw)?;
+        Ok(Self {
+            content: reader.take_list("content")?,
+            structured: reader.0.take("structuredContent"),
+            is_error: reader.take::<Option<bool>>("isError")?.unwrap_or(false),
+            meta: reader.take("_meta")?,
+            rest: reader.0,
+        })
+    }
+
+    /// Writes the result in a dialect, without what every result of a dialect has.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
+    }
+
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+        writer.plain_key("content");
+        writer.open_array();
+        for block in &self.content {
+            block.write(dialect, writer);
+        }
+        // A reader without structured content would otherwise lose it.
+        if let Some(value) =
+            self.structured.as_ref().filter(|value| !dialect.structured && !self.mirrors(value))
+        {
+            Content::text(value.as_str()).write(dialect, writer);
+        }
+        writer.close_array();
+        if let Some(value) = self.structured.as_ref().filter(|_| dialect.structured) {
+            writer.plain_key("structuredContent");
+            if dialect.structured_any || value.kind() == JsonKind::Object {
+                writer.raw(value);
+            } else {
+                writer.open_object();
+                writer.member("result", value);
+                writer.close_object();
+            }
+        }
+        if self.is_error {
+            writer.plain_key("isError");
+            writer.boolean(true);
+        }
+        write_result_rest(&self.rest, &["content", "structuredContent", "isError"], writer);
+    }
+
+    /// Reports whether a block of text already says what a structured value says.
+    fn mirrors(&self, value: &Raw) -> bool {
+        let mut texts = self.content.iter().filter_map(Content::as_text);
+        texts.any(|text| {
+            let parsed = |json| serde_json::from_str::<serde_json::Value>(json).ok();
+            text == value.as_str() || parsed(text).is_some_and(|said| Some(said) == parsed(value.as_str()))
+        })
+    }
+}
+
+/// Who may keep a result for later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CacheScope {
+    /// Anybody, for anybody.
+    Public,
+    /// Only the one who asked, for himself.
+    #[default]
+    Private,
+}
+
+impl CacheScope {
+    /// Returns the scope's name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Private => "private",
+        }
+    }
+}
+
+/// How long a result may be kept, and by whom; by default not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CacheHint {
+    /// For how many milliseconds.
+    pub ttl_ms: u64,
+    /// By whom.
+    pub scope: CacheScope,
+}
+
+impl CacheHint {
+    /// Takes the hint out of a result. What is absent or makes no sense reads as "do not keep".
+    pub(super) fn take_from(members: &mut Members) -> Self {
+        let ttl = members.take("ttlMs").and_then(|raw| u64::read_value(&raw).ok());
+        let public = members.take("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
+        Self {
+            ttl_ms: ttl.unwrap_or(0),
+            scope: if public { CacheScope::Public } else { CacheScope::Private },
+        }
+    }
+
+    /// Writes the hint into the open object, if the dialect has one.
+    pub(crate) fn write_members(self, dialect: &Dialect, writer: &mut Writer) {
+        if dialect.cache_hints {
+            writer.plain_key("ttlMs");
+            writer.unsigned(self.ttl_ms);
+            writer.plain_key("cacheScope");
+            writer.string(self.scope.as_str());
+        }
+    }
+}
+
+/// What was read from a resource.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadResult {
+    /// The contents; one resource may have several.
+    pub contents: Vec<ResourceContents>,
+    /// How long they may be kept.
+    pub cache: CacheHint,
+    /// What the result carries for others, the wire's `_meta`.
+    pub meta: Option<Members>,
+    /// Members that no revision knows, in order.
+    pub rest: Members,
+}
+
+impl ReadResult {
+    /// Makes a result of contents that may not be kept.
+    pub fn new(contents: Vec<ResourceContents>) -> Self {
+        Self { contents, ..Self::default() }
+    }
+
+    /// Reads the result.
+    ///
+    /// # Errors
+    /// A member is missing or has the wrong type.
+    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut reader = Reader::open_result(raw)?;
+        Ok(Self {
+            contents: reader.take_list("contents")?,
+            cache: CacheHint::take_from(&mut reader.0),
+            meta: reader.take("_meta")?,
+            rest: reader.0,
+        })
+    }
+
+    /// Writes the result in a dialect, without what every result of a dialect has.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
+    }
+
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+        writer.plain_key("contents");
+        write_list(&self.contents, dialect, writer);
+        self.cache.write_members(dialect, writer);
+        write_result_rest(&self.rest, &["contents", "ttlMs", "cacheScope"], writer);
+    }
+}
+
+/// What an argument could be completed to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompleteResult {
+    /// The values, best first; only the first [`CompleteResult::MAX`] are written.
+    pub values: Vec<String>,
+    /// How many there are in all, if that is known.
+    pub total: Option<u64>,
+    /// There are more than these.
+    pub has_more: Option<bool>,
+    /// What the result carries for others, the wire's `_meta`.
+    pub meta: Option<Members>,
+}
+
+impl CompleteResult {
+    /// The most values that one result may have.
+    pub const MAX: usize = 100;
+
+    /// Makes a result of values.
+    pub fn new(values: Vec<String>) -> Self {
+        Self { values, ..Self::default() }
+    }
+
+    /// Reads the result.
+    ///
+    /// # Errors
+    /// A member is missing or has the wrong type.
+    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut outer = Reader::open_result(raw)?;
+        let completion: Raw = outer.take("completion")?;
+        let read = |raw| {
+            let mut inner = Reader::open(raw)?;
+            Ok((inner.take_list("values")?, inner.take("total")?, inner.take("hasMore")?))
+        };
+        let (values, total, has_more) =
+            read(&completion).map_err(|e: MalformedModel| e.within("completion"))?;
+        Ok(Self { values, total, has_more, meta: outer.take("_meta")? })
+    }
+
+    /// Writes the result in a dialect, without what every result of a dialect has.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
+    }
+
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+        let (shown, cut) = match self.values.split_at_checked(Self::MAX) {
+            Some((shown, hidden)) => (shown, !hidden.is_empty()),
+            None => (self.values.as_slice(), false),
+        };
+        let has_more = if cut { Some(true) } else { self.has_more };
+        writer.plain_key("completion");
+        writer.open_object();
+        writer.plain_key("values");
+        write_list(shown, dialect, writer);
+        self.total.write_field("total", dialect, writer);
+        has_more.write_field("hasMore", dialect, writer);
+        writer.close_object();
+    }
+}
+
+/// Writes a result by itself: its members and its own `_meta`.
+pub(super) fn write_standalone(
+    meta: Option<&Members>,
+    writer: &mut Writer,
+    members: impl FnOnce(&mut Writer),
+) {
+    writer.open_object();
+    members(writer);
+    if let Some(meta) = meta {
+        writer.plain_key("_meta");
+        writer.open_object();
+        meta.write_into(writer);
+        writer.close_object();
+    }
+    writer.close_object();
+}
+
+/// Writes carried members of a result, except those that the type or the dialect writes itself.
+pub(super) fn write_result_rest(rest: &Members, typed: &[&str], writer: &mut Writer) {
+    for (key, value) in rest.iter() {
+        let ours = typed.iter().any(|name| key == name) || key == "resultType" || key == "_meta";
+        if !ours {
+            writer.member(key, value);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+use crate::codec::Dialect;
+use crate::json::{JsonKind, Members, Raw, Writer};
+
+use super::MalformedModel;
+use super::field::{Field as _, Reader, write_rest};
+
+/// What a server can do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerCapabilities {
+    /// It has tools.
+    pub tools: Option<ListCapability>,
+    /// It has prompts.
+    pub prompts: Option<ListCapability>,
+    /// It has resources.
+    pub resources: Option<ResourcesCapability>,
+    /// It completes arguments.
+    pub completions: bool,
+    /// It sends log messages.
+    pub logging: bool,
+    /// What it can do outside of the protocol, by name.
+    pub experimental: Option<Raw>,
+    /// The extensions that it knows, by name.
+    pub extensions: Option<Raw>,
+    /// Members that no revision knows, in order.
+    pub rest: Members,
+}
+
+/// What a server can do about a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListCapability {
+    /// It tells when the list changes.
+    pub list_changed: bool,
+}
+
+/// What a server can do about resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourcesCapability {
+    /// It tells when a resource changes.
+    pub subscribe: bool,
+    /// It tells when the list changes.
+    pub list_changed: bool,
+}
+
+const TYPED: &[&str] =
+    &["experimental", "logging", "completions", "prompts", "resources", "tools", "extensions"];
+
+impl ServerCapabilities {
+    /// Reads the object. A capability is declared by an object; any other value declares nothing.
+    ///
+    /// # Errors
+    /// The value is not an object, or two members have one name.
+    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        let mut members = Reader::open(raw)?.0;
+        let mut declared = |key: &str| members.take(key).filter(|raw| raw.kind() == JsonKind::Object);
+        let list = |raw: Raw| ListCapability { list_changed: is_set(&raw, "listChanged") };
+        Ok(Self {
+            tools: declared("tools").map(list),
+            prompts: declared("prompts").map(list),
+            resources: declared("resources").map(|raw| ResourcesCapability {
+                subscribe: is_set(&raw, "subscribe"),
+                list_changed: is_set(&raw, "listChanged"),
+            }),
+            completions: declared("completions").is_some(),
+            logging: declared("logging").is_some(),
+            experimental: declared("experimental"),
+            extensions: declared("extensions"),
+            rest: members,
+        })
+    }
+
+    /// Writes the object in a dialect.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        writer.open_object();
+        self.experimental.write_field("experimental", dialect, writer);
+        if self.logging {
+            writer.member("logging", &Raw::EMPTY_OBJECT);
+        }
+        if self.completions && dialect.completions_flag {
+            writer.member("completions", &Raw::EMPTY_OBJECT);
+        }
+        if let Some(prompts) = self.prompts {
+            write_flags("prompts", &[("listChanged", prompts.list_changed)], writer);
+        }
+        if let Some(resources) = self.resources {
+            let flags = [("subscribe", resources.subscribe), ("listChanged", resources.list_changed)];
+            write_flags("resources", &flags, writer);
+        }
+        if let Some(tools) = self.tools {
+            write_flags("tools", &[("listChanged", tools.list_changed)], writer);
+        }
+        if dialect.extensions {
+            self.extensions.write_field("extensions", dialect, writer);
+        }
+        write_rest(&self.rest, TYPED, writer);
+        writer.close_object();
+    }
+}
+
+fn write_flags(key: &'static str, flags: &[(&'static str, bool)], writer: &mut Writer) {
+    writer.plain_key(key);
+    writer.open_object();
+    for (flag, _) in flags.iter().filter(|(_, set)| *set) {
+        writer.member(flag, &Raw::TRUE);
+    }
+    writer.close_object();
+}
+
+/// Reports whether a member of an object is `true`.
+pub(super) fn is_set(object: &Raw, key: &str) -> bool {
+    object.members().is_ok_and(|members| members.get(key).is_some_and(|raw| raw.as_str() == "true"))
+}

@@ -1,1 +1,11 @@
-//! Placeholder.
+//! Server-sent events as byte machines.
+//!
+//! [`SseDecoder`] reads a stream in pieces of any size and holds no more than one event of the permitted size.
+//! The `write_` functions append to a buffer and can never be made to write more than they are asked for,
+//! whatever bytes their arguments hold.
+
+mod decode;
+mod encode;
+
+pub use self::decode::{EventTooLarge, SseDecoder, SseEvent};
+pub use self::encode::{write_comment, write_event, write_priming, write_retry};

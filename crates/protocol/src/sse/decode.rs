@@ -1,0 +1,253 @@
+//! Reading server-sent events.
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::{memchr, memchr2};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Holds what one block of the stream said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SseEvent {
+    /// The event's name; `None` means the default, `message`.
+    pub event: Option<String>,
+    /// The id given in this block, which an empty string resets.
+    pub id: Option<String>,
+    /// The reconnection time given in this block, in milliseconds.
+    pub retry_ms: Option<u64>,
+    /// The data lines joined with `\n`; `None` if the block had no data line at all.
+    ///
+    /// A priming event has empty data, and a block with only a reconnection time has none.
+    pub data: Option<Bytes>,
+}
+
+impl SseEvent {
+    /// Tells whether the block had a data line, even an empty one.
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        self.data.is_some()
+    }
+}
+
+/// Reports an event that was larger than the decoder permits.
+///
+/// The event is gone; the decoder skips to its end and delivers the events after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("server-sent event is larger than {limit} bytes")]
+pub struct EventTooLarge {
+    /// The limit that was passed, in bytes.
+    pub limit: usize,
+}
+
+/// Reads server-sent events from a stream that arrives in pieces.
+///
+/// Lines may end with `\n`, `\r\n` or `\r`. Comments and unknown fields are ignored, and an event that the
+/// stream's end cuts off is never delivered.
+///
+/// # Limits
+/// The name, id and data of an event together with the line being read never exceed the limit.
+#[derive(Debug)]
+pub struct SseDecoder {
+    max_event: usize,
+    /// The unfinished line; of a comment or of a refused event only the first byte is kept.
+    line: BytesMut,
+    event: Option<String>,
+    id: Option<String>,
+    retry_ms: Option<u64>,
+    data: Option<BytesMut>,
+    /// Whether the last line ended with `\r`, so that a `\n` coming next belongs to that end.
+    after_carriage_return: bool,
+    /// How much of a byte order mark has been seen; `None` once the stream's first bytes are settled.
+    mark_seen: Option<usize>,
+    /// Whether the lines up to the next blank one belong to an event that was already refused.
+    discarding: bool,
+}
+
+impl SseDecoder {
+    /// Creates a decoder that refuses events of more than `max_event` bytes.
+    #[must_use]
+    pub fn new(max_event: usize) -> Self {
+        Self {
+            max_event,
+            line: BytesMut::new(),
+            event: None,
+            id: None,
+            retry_ms: None,
+            data: None,
+            after_carriage_return: false,
+            mark_seen: Some(0),
+            discarding: false,
+        }
+    }
+
+    /// Reads from `input` up to the end of the next event; `None` means all of `input` was used up.
+    ///
+    /// Call it again with the same input until it returns `None`. Blocks that carry neither data, id nor
+    /// reconnection time are skipped.
+    ///
+    /// # Errors
+    /// [`EventTooLarge`] once for each event over the limit, as soon as the excess is seen.
+    pub fn next_event(&mut self, input: &mut impl Buf) -> Option<Result<SseEvent, EventTooLarge>> {
+        self.skip_mark(input);
+        while input.has_remaining() {
+            let chunk = input.chunk();
+            if std::mem::take(&mut self.after_carriage_return) && chunk.first() == Some(&b'\n') {
+                input.advance(1);
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', chunk) else {
+                let taken = chunk.len();
+                let outcome = self.hold(chunk);
+                input.advance(taken);
+                if let Err(too_large) = outcome {
+                    return Some(Err(too_large));
+                }
+                continue;
+            };
+            let (line, ending) = chunk.split_at(end);
+            self.after_carriage_return = ending.first() == Some(&b'\r');
+            let outcome = self.end_line(line);
+            input.advance(end + 1);
+            if let Some(outcome) = outcome.transpose() {
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    /// Passes over a byte order mark at the very start of the stream, even one that arrives in pieces.
+    fn skip_mark(&mut self, input: &mut impl Buf) {
+        while let Some(seen) = self.mark_seen
+            && let Some(next) = input.chunk().first()
+        {
+            match BYTE_ORDER_MARK.get(seen) {
+                Some(expected) if expected == next => {
+                    input.advance(1);
+                    self.mark_seen = Some(seen + 1);
+                }
+                Some(_) => {
+                    self.line.extend_from_slice(BYTE_ORDER_MARK.get(..seen).unwrap_or_default());
+                    self.mark_seen = None;
+                }
+                None => self.mark_seen = None,
+            }
+        }
+    }
+
+    /// Keeps a piece of a line whose end has not arrived.
+    fn hold(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+        let first = self.line.first().or_else(|| piece.first());
+        if self.discarding || first == Some(&b':') {
+            if self.line.is_empty() {
+                self.line.extend_from_slice(piece.get(..1).unwrap_or_default());
+            }
+            return Ok(());
+        }
+        let outcome = self.check_room(piece);
+        // After a refusal one byte stays, so that the rest of this line is not taken for a blank one.
+        let kept = if outcome.is_ok() { piece } else { piece.get(..1).unwrap_or_default() };
+        self.line.extend_from_slice(kept);
+        outcome
+    }
+
+    /// Takes a line's last piece and acts on the whole line.
+    fn end_line(&mut self, piece: &[u8]) -> Result<Option<SseEvent>, EventTooLarge> {
+        if self.line.is_empty() && piece.is_empty() {
+            return Ok(self.end_event());
+        }
+        let first = self.line.first().or_else(|| piece.first());
+        if self.discarding || first == Some(&b':') {
+            self.line.clear();
+            return Ok(None);
+        }
+        self.check_room(piece)?;
+        if self.line.is_empty() {
+            self.apply(piece);
+        } else {
+            self.line.extend_from_slice(piece);
+            let line = std::mem::take(&mut self.line);
+            self.apply_held(line);
+        }
+        Ok(None)
+    }
+
+    /// Refuses the current event if `piece` would take it over the limit.
+    fn check_room(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+        let held = self.event.as_ref().map_or(0, String::len)
+            + self.id.as_ref().map_or(0, String::len)
+            + self.data.as_ref().map_or(0, BytesMut::len)
+            + self.line.len();
+        if held.saturating_add(piece.len()) <= self.max_event {
+            return Ok(());
+        }
+        self.forget_event();
+        self.line = BytesMut::new();
+        self.discarding = true;
+        Err(EventTooLarge { limit: self.max_event })
+    }
+
+    /// Acts on a line that was held, keeping its memory as the event's data where that saves a copy.
+    fn apply_held(&mut self, mut line: BytesMut) {
+        let (name, value) = split_field(&line);
+        if name == b"data" && self.data.is_none() {
+            line.advance(line.len() - value.len());
+            self.data = Some(line);
+        } else {
+            self.apply(&line);
+        }
+    }
+
+    fn apply(&mut self, line: &[u8]) {
+        let (name, value) = split_field(line);
+        match name {
+            b"data" => match &mut self.data {
+                Some(data) => {
+                    data.extend_from_slice(b"\n");
+                    data.extend_from_slice(value);
+                }
+                None => self.data = Some(BytesMut::from(value)),
+            },
+            b"event" => self.event = Some(String::from_utf8_lossy(value).into_owned()),
+            b"id" if !value.contains(&0) => self.id = Some(String::from_utf8_lossy(value).into_owned()),
+            b"retry" => self.retry_ms = parse_digits(value).or(self.retry_ms),
+            _ => {}
+        }
+    }
+
+    fn end_event(&mut self) -> Option<SseEvent> {
+        if std::mem::take(&mut self.discarding) {
+            return None;
+        }
+        let event = SseEvent {
+            event: self.event.take().filter(|name| !name.is_empty()),
+            id: self.id.take(),
+            retry_ms: self.retry_ms.take(),
+            data: self.data.take().map(BytesMut::freeze),
+        };
+        let says_something = event.has_data() || event.id.is_some() || event.retry_ms.is_some();
+        says_something.then_some(event)
+    }
+
+    fn forget_event(&mut self) {
+        self.event = None;
+        self.id = None;
+        self.retry_ms = None;
+        self.data = None;
+    }
+}
+
+/// Splits a line into its field name and value, without the one space that may follow the colon.
+fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
+    let Some((name, value)) = memchr(b':', line).and_then(|colon| line.split_at_checked(colon)) else {
+        return (line, &[]);
+    };
+    let value = value.strip_prefix(b":").unwrap_or(value);
+    (name, value.strip_prefix(b" ").unwrap_or(value))
+}
+
+/// Reads a number written in digits only; the standard says to ignore anything else.
+fn parse_digits(value: &[u8]) -> Option<u64> {
+    if !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}

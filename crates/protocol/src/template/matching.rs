@@ -1,0 +1,217 @@
+//! Reading the variables back out of a URI.
+//!
+//! A template is compiled into steps. For every step, from the last to the first, one row of flags tells at
+//! which places of the URI the steps from there on can succeed; a row follows from the later ones in a single
+//! pass. A walk from the front then only takes turns that are known to end well, so nothing is tried twice,
+//! however ambiguous the template is.
+
+use super::MAX_LENGTH;
+use super::parse::{Expression, Part};
+use super::percent::{canonical, decode};
+use super::value::{NamedValues, Reading, ValueClass, character_length};
+
+/// One instruction of a compiled template.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// The URI goes on with these bytes.
+    Literal(Vec<u8>),
+    /// The steps up to the given one are passed over if they cannot succeed.
+    Optional { end: usize },
+    /// The URI goes on with a variable's value.
+    Capture { name: String, class: ValueClass, may_be_empty: bool },
+    /// The URI goes on with any of some named values, or none.
+    Named(NamedValues),
+}
+
+pub(super) fn compile(parts: &[Part]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for part in parts {
+        match part {
+            Part::Literal(text) => steps.push(literal(text)),
+            Part::Expression(expression) if expression.operator.is_named() => {
+                steps.push(Step::Named(NamedValues::new(expression)));
+            }
+            Part::Expression(expression) => compile_list(&mut steps, expression),
+        }
+    }
+    steps
+}
+
+/// Compiles an expression that lists values without names; trailing ones may be missing.
+fn compile_list(steps: &mut Vec<Step>, expression: &Expression) {
+    let operator = expression.operator;
+    let mut lead = operator.first();
+    let mut optional_steps = Vec::new();
+    for (position, name) in expression.names.iter().enumerate() {
+        if !lead.is_empty() {
+            optional_steps.push(steps.len());
+            steps.push(Step::Optional { end: 0 });
+            steps.push(literal(lead));
+        }
+        // Without a lead, an empty value could not be told from a missing one.
+        let may_be_empty = !lead.is_empty();
+        let is_last = position + 1 == expression.names.len();
+        let class = if is_last { ValueClass::last(expression) } else { ValueClass::inner(expression) };
+        steps.push(Step::Capture { name: name.clone(), class, may_be_empty });
+        lead = operator.separator();
+    }
+    let after = steps.len();
+    for index in optional_steps {
+        if let Some(Step::Optional { end }) = steps.get_mut(index) {
+            *end = after;
+        }
+    }
+}
+
+fn literal(text: &str) -> Step {
+    // A parsed literal always has a canonical form, since the parser refused broken escapes.
+    Step::Literal(canonical(text).unwrap_or_default().into_owned().into_bytes())
+}
+
+pub(super) fn match_uri<'t>(steps: &'t [Step], uri: &str) -> Option<Vec<(&'t str, String)>> {
+    if uri.len() > MAX_LENGTH {
+        return None;
+    }
+    let uri = canonical(uri)?;
+    let uri = uri.as_bytes();
+    // Most URIs that do not match differ in their first bytes; these cost no rows.
+    if let Some(Step::Literal(text)) = steps.first()
+        && !uri.starts_with(text)
+    {
+        return None;
+    }
+    if uri.len() > MAX_LENGTH {
+        return None;
+    }
+    let read = |reading| Matcher::new(steps, uri, reading).walk();
+    read(Reading::Strict).or_else(|| read(Reading::Lenient))
+}
+
+struct Matcher<'t, 'u> {
+    steps: &'t [Step],
+    uri: &'u [u8],
+    reading: Reading,
+    /// For each step, and once more for the end, the places from where the rest succeeds; row after row.
+    succeeds: Vec<bool>,
+}
+
+impl<'t, 'u> Matcher<'t, 'u> {
+    fn new(steps: &'t [Step], uri: &'u [u8], reading: Reading) -> Self {
+        let succeeds = vec![false; (steps.len() + 1) * (uri.len() + 1)];
+        let mut matcher = Self { steps, uri, reading, succeeds };
+        matcher.set(steps.len(), uri.len());
+        for (index, step) in steps.iter().enumerate().rev() {
+            matcher.fill_row(index, step);
+        }
+        matcher
+    }
+
+    fn fill_row(&mut self, index: usize, step: &Step) {
+        for place in (0..=self.uri.len()).rev() {
+            let succeeds = match step {
+                Step::Literal(text) => {
+                    self.get(index + 1, place + text.len()) && self.rest(place).starts_with(text)
+                }
+                Step::Optional { end } => self.get(index + 1, place) || self.get(*end, place),
+                Step::Capture { class, may_be_empty, .. } => {
+                    let rest = self.rest(place);
+                    let after = place + character_length(rest);
+                    let longer = class.accepts_start_of(rest, self.reading)
+                        && (self.get(index + 1, after) || self.get(index, after));
+                    longer || (*may_be_empty && self.get(index + 1, place))
+                }
+                Step::Named(values) => match values.read(self.rest(place), self.reading).last() {
+                    None => self.get(index + 1, place),
+                    Some((_, last)) => {
+                        self.longest_value(index + 1, place + last.start, values.class, true).is_some()
+                    }
+                },
+            };
+            if succeeds {
+                self.set(index, place);
+            }
+        }
+    }
+
+    /// Collects the values along the one way that is known to succeed, if there is one.
+    fn walk(&self) -> Option<Vec<(&'t str, String)>> {
+        if !self.get(0, 0) {
+            return None;
+        }
+        let mut values = Vec::new();
+        let mut index = 0;
+        let mut place = 0;
+        while let Some(step) = self.steps.get(index) {
+            let mut next = index + 1;
+            match step {
+                Step::Literal(text) => place += text.len(),
+                Step::Optional { end } if !self.get(next, place) => next = *end,
+                Step::Optional { .. } => {}
+                Step::Capture { name, class, may_be_empty } => {
+                    let end = self.longest_value(next, place, *class, *may_be_empty)?;
+                    record(&mut values, name, self.uri.get(place..end)?)?;
+                    place = end;
+                }
+                Step::Named(named) => {
+                    let start = place;
+                    let mut found = named.read(self.rest(start), self.reading);
+                    if let Some((_, last)) = found.last_mut() {
+                        place = self.longest_value(next, start + last.start, named.class, true)?;
+                        last.end = place - start;
+                    }
+                    for (name, value) in found {
+                        record(&mut values, name, self.rest(start).get(value)?)?;
+                    }
+                }
+            }
+            index = next;
+        }
+        Some(values)
+    }
+
+    /// Finds the last place where a value that begins at `start` may end.
+    fn longest_value(
+        &self,
+        next: usize,
+        start: usize,
+        class: ValueClass,
+        may_be_empty: bool,
+    ) -> Option<usize> {
+        let mut longest = (may_be_empty && self.get(next, start)).then_some(start);
+        let mut place = start;
+        while class.accepts_start_of(self.rest(place), self.reading) {
+            place += character_length(self.rest(place));
+            if self.get(next, place) {
+                longest = Some(place);
+            }
+        }
+        longest
+    }
+
+    fn rest(&self, place: usize) -> &'u [u8] {
+        self.uri.get(place..).unwrap_or_default()
+    }
+
+    fn get(&self, step: usize, place: usize) -> bool {
+        let inside = place <= self.uri.len();
+        inside && self.succeeds.get(step * (self.uri.len() + 1) + place).copied().unwrap_or(false)
+    }
+
+    fn set(&mut self, step: usize, place: usize) {
+        if let Some(flag) = self.succeeds.get_mut(step * (self.uri.len() + 1) + place) {
+            *flag = true;
+        }
+    }
+}
+
+/// Adds a decoded value, unless the variable already has another one.
+fn record<'t>(values: &mut Vec<(&'t str, String)>, name: &'t str, encoded: &[u8]) -> Option<()> {
+    let value = decode(encoded)?;
+    match values.iter().find(|(known, _)| *known == name) {
+        Some((_, known)) => (*known == value).then_some(()),
+        None => {
+            values.push((name, value));
+            Some(())
+        }
+    }
+}

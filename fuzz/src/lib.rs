@@ -1,0 +1,49 @@
+//! What each fuzz target does with its bytes, as plain functions that panic when a promise is broken.
+//!
+//! `cargo fuzz run <target>` searches for such bytes, and `cargo test` replays every file of `corpus/`. To add
+//! a target, write its function in a module, list it in [`TARGETS`], and give it a program in `fuzz_targets/`
+//! and a folder in `corpus/`.
+#![forbid(unsafe_code)]
+
+mod framing;
+mod values;
+
+use std::fs;
+use std::io;
+
+pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
+pub use self::values::{header_values, uri_template};
+
+/// Names every target with its function.
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("line_framer", line_framer),
+    ("sse_decoder", sse_decoder),
+    ("sse_roundtrip", sse_roundtrip),
+    ("header_values", header_values),
+    ("uri_template", uri_template),
+];
+
+/// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.
+#[macro_export]
+macro_rules! target {
+    ($function:path) => {
+        #[cfg(fuzzing)]
+        libfuzzer_sys::fuzz_target!(|data: &[u8]| $function(data));
+
+        #[cfg(not(fuzzing))]
+        fn main() -> std::io::Result<()> {
+            $crate::replay(std::env::args().skip(1), $function)
+        }
+    };
+}
+
+/// Runs a target over the contents of files.
+///
+/// # Errors
+/// The first error of reading a file.
+pub fn replay(paths: impl Iterator<Item = String>, function: fn(&[u8])) -> io::Result<()> {
+    for path in paths {
+        function(&fs::read(path)?);
+    }
+    Ok(())
+}

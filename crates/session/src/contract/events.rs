@@ -1,0 +1,239 @@
+//! What every event store must do.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::answer;
+use crate::{Event, EventId, EventLimits, EventStore, Replay, SessionId, StreamId, Timestamp};
+
+/// Checks that an event store does what [`EventStore`] promises.
+///
+/// `make` returns an empty store with the given limits; it is called many times.
+///
+/// # Panics
+/// The store breaks a promise.
+pub fn events<S: EventStore>(make: impl Fn(EventLimits) -> S) {
+    let make = &|limits: EventLimits| -> Box<dyn EventStore> { Box::new(make(limits)) };
+    replays_what_followed(make);
+    knows_only_positions_that_were_sent(make);
+    keeps_streams_and_sessions_apart(make);
+    bounds_the_events_of_a_session(make);
+    bounds_the_bytes_of_a_session(make);
+    leaves_no_hole_for_a_large_event(make);
+    drops_old_events(make);
+    forgets_a_stream(make);
+    forgets_a_session(make);
+    bounds_all_sessions_together(make);
+}
+
+type Make<'a> = &'a dyn Fn(EventLimits) -> Box<dyn EventStore>;
+
+const START: Timestamp = Timestamp(1_700_000_000_000);
+const AGE: Duration = Duration::from_secs(60);
+const MOMENT: Duration = Duration::from_millis(1);
+
+fn limits() -> EventLimits {
+    EventLimits { events: 8, bytes: 16 << 10, age: AGE, total_bytes: 1 << 20 }
+}
+
+fn id(stream: u64, seq: u64) -> EventId {
+    EventId { stream: StreamId(stream), seq }
+}
+
+/// Makes an event whose data says whose it is.
+fn event(session: SessionId, id: EventId) -> Event {
+    Event { id, data: Bytes::from(format!("{session} {id}")) }
+}
+
+fn sized(id: EventId, size: usize) -> Event {
+    Event { id, data: Bytes::from(vec![b'x'; size]) }
+}
+
+fn append(store: &dyn EventStore, session: SessionId, ids: impl IntoIterator<Item = EventId>) {
+    for id in ids {
+        store.append(session, event(session, id), START);
+    }
+}
+
+#[track_caller]
+fn check(store: &dyn EventStore, session: SessionId, after: EventId, expected: &[EventId], why: &str) {
+    let expected = expected.iter().map(|id| event(session, *id)).collect();
+    assert_eq!(answer(store.replay(session, after, START)), Replay::Events(expected), "{why}");
+}
+
+#[track_caller]
+fn check_gone(store: &dyn EventStore, session: SessionId, after: EventId, why: &str) {
+    assert_eq!(answer(store.replay(session, after, START)), Replay::Gone, "{why}");
+}
+
+fn replays_what_followed(make: Make<'_>) {
+    let store = make(limits());
+    let session = SessionId::random();
+    append(&*store, session, [id(1, 0), id(1, 1), id(1, 5)]);
+    check(&*store, session, id(1, 0), &[id(1, 1), id(1, 5)], "later events are replayed in order");
+    check(&*store, session, id(1, 0), &[id(1, 1), id(1, 5)], "a replay can be repeated");
+    check(&*store, session, id(1, 5), &[], "nothing follows the newest event");
+    append(&*store, session, [id(1, 6)]);
+    check(&*store, session, id(1, 5), &[id(1, 6)], "an event is replayed as soon as it is appended");
+
+    store.append(session, Event { id: id(2, 0), data: Bytes::new() }, START);
+    check(&*store, session, id(2, 0), &[], "an event without data is a position to resume from");
+    append(&*store, session, [id(2, 1)]);
+    check(&*store, session, id(2, 0), &[id(2, 1)], "what follows an event without data is replayed");
+}
+
+fn knows_only_positions_that_were_sent(make: Make<'_>) {
+    let store = make(limits());
+    let session = SessionId::random();
+    check_gone(&*store, session, id(1, 0), "an empty store knows no position");
+    append(&*store, session, [id(1, 1), id(1, 3)]);
+    for unknown in [id(1, 0), id(1, 2), id(1, 4), id(2, 1), id(0, 1)] {
+        check_gone(
+            &*store,
+            session,
+            unknown,
+            "a position that was never sent is gone, not a place to guess from",
+        );
+    }
+    check_gone(&*store, SessionId::random(), id(1, 1), "a position belongs to its session");
+}
+
+fn keeps_streams_and_sessions_apart(make: Make<'_>) {
+    let store = make(limits());
+    let sessions = [SessionId::random(), SessionId::random()];
+    for seq in 0..3 {
+        for stream in [1, 2] {
+            for session in sessions {
+                append(&*store, session, [id(stream, seq)]);
+            }
+        }
+    }
+    for session in sessions {
+        for stream in [1, 2] {
+            let later = [id(stream, 1), id(stream, 2)];
+            check(
+                &*store,
+                session,
+                id(stream, 0),
+                &later,
+                "only the events of that stream and session are replayed",
+            );
+        }
+    }
+}
+
+fn bounds_the_events_of_a_session(make: Make<'_>) {
+    let store = make(limits());
+    let (busy, quiet) = (SessionId::random(), SessionId::random());
+    append(&*store, quiet, [id(1, 0), id(1, 1)]);
+    append(&*store, busy, (0..12).map(|seq| id(seq % 2, seq)));
+    for dropped in 0..4 {
+        check_gone(
+            &*store,
+            busy,
+            id(dropped % 2, dropped),
+            "the oldest events of a session go when it has too many",
+        );
+    }
+    check(&*store, busy, id(0, 4), &[id(0, 6), id(0, 8), id(0, 10)], "the newest events stay");
+    check(&*store, busy, id(1, 9), &[id(1, 11)], "the newest events of each stream stay");
+    check(&*store, quiet, id(1, 0), &[id(1, 1)], "one session's events do not push out another's");
+}
+
+fn bounds_the_bytes_of_a_session(make: Make<'_>) {
+    let store = make(limits());
+    let session = SessionId::random();
+    let half = limits().bytes / 2;
+    for seq in 0..3 {
+        store.append(session, sized(id(1, seq), half), START);
+    }
+    check_gone(&*store, session, id(1, 0), "the oldest events of a session go when it has too many bytes");
+    let expected = Replay::Events(vec![sized(id(1, 2), half)]);
+    assert_eq!(answer(store.replay(session, id(1, 1), START)), expected, "what fits into the bytes stays");
+    store.append(session, sized(id(1, 3), limits().bytes), START);
+    check_gone(&*store, session, id(1, 2), "an event that takes all bytes pushes out all others");
+    check(&*store, session, id(1, 3), &[], "an event that takes all bytes is kept");
+}
+
+fn leaves_no_hole_for_a_large_event(make: Make<'_>) {
+    let store = make(limits());
+    let session = SessionId::random();
+    append(&*store, session, [id(1, 0), id(1, 1)]);
+    store.append(session, sized(id(1, 2), limits().bytes + 1), START);
+    append(&*store, session, [id(1, 3), id(1, 4)]);
+    for before in [id(1, 0), id(1, 1), id(1, 2)] {
+        check_gone(&*store, session, before, "a replay never skips an event that was too large to keep");
+    }
+    check(&*store, session, id(1, 3), &[id(1, 4)], "a stream can be resumed after a large event");
+}
+
+fn drops_old_events(make: Make<'_>) {
+    let store = make(limits());
+    let session = SessionId::random();
+    let later = START.plus(AGE / 2);
+    append(&*store, session, [id(1, 0)]);
+    store.append(session, event(session, id(1, 1)), later);
+    store.append(session, event(session, id(1, 2)), later);
+    for sweep in [false, true] {
+        if sweep {
+            store.expire(START.plus(AGE));
+        }
+        let newest = || Replay::Events(vec![event(session, id(1, 2))]);
+        let old = answer(store.replay(session, id(1, 0), START.plus(AGE)));
+        assert_eq!(old, Replay::Gone, "a position is gone at its age (swept: {sweep})");
+        let young = answer(store.replay(session, id(1, 1), later.plus(AGE - MOMENT)));
+        assert_eq!(young, newest(), "a position lasts until its age (swept: {sweep})");
+    }
+    let old = answer(store.replay(session, id(1, 1), later.plus(AGE)));
+    assert_eq!(old, Replay::Gone, "every event has its own age");
+}
+
+fn forgets_a_stream(make: Make<'_>) {
+    let store = make(limits());
+    let (session, other) = (SessionId::random(), SessionId::random());
+    for session in [session, other] {
+        append(&*store, session, [id(1, 0), id(2, 0), id(1, 1), id(2, 1)]);
+    }
+    store.forget_stream(session, StreamId(1));
+    store.forget_stream(session, StreamId(7));
+    for seq in [0, 1] {
+        check_gone(&*store, session, id(1, seq), "a forgotten stream has no positions");
+    }
+    check(&*store, session, id(2, 0), &[id(2, 1)], "the other streams of the session stay");
+    check(&*store, other, id(1, 0), &[id(1, 1)], "the streams of other sessions stay");
+}
+
+fn forgets_a_session(make: Make<'_>) {
+    let store = make(limits());
+    let (session, other) = (SessionId::random(), SessionId::random());
+    for session in [session, other] {
+        append(&*store, session, [id(1, 0), id(2, 0), id(1, 1)]);
+    }
+    store.forget(session);
+    for known in [id(1, 0), id(2, 0), id(1, 1)] {
+        check_gone(&*store, session, known, "a forgotten session has no positions");
+    }
+    check(&*store, other, id(1, 0), &[id(1, 1)], "other sessions stay");
+}
+
+fn bounds_all_sessions_together(make: Make<'_>) {
+    let limits = EventLimits { total_bytes: 64 << 10, ..limits() };
+    let store = make(limits.clone());
+    let size = 4 << 10;
+    let sessions: Vec<_> = (0..64).map(|_| SessionId::random()).collect();
+    for (at, session) in (0..).zip(&sessions) {
+        let now = START.plus(MOMENT * at);
+        store.append(*session, sized(id(1, 0), 0), now);
+        store.append(*session, sized(id(1, 1), size), now);
+    }
+    let kept: Vec<_> = sessions
+        .iter()
+        .map(|session| answer(store.replay(*session, id(1, 0), START.plus(MOMENT * 64))))
+        .map(|replay| replay == Replay::Events(vec![sized(id(1, 1), size)]))
+        .collect();
+    let count = kept.iter().filter(|kept| **kept).count();
+    assert!(count * size <= limits.total_bytes, "all sessions together stay within the total");
+    assert!(count >= 4, "a store makes use of the room it has");
+    assert!(kept.is_sorted(), "the sessions with the oldest events lose them first");
+}

@@ -1,0 +1,53 @@
+//! Suites that every store has to pass, whoever wrote it.
+//!
+//! A store's own test calls [`sessions`] or [`events`] with a function that makes an empty store with given limits. A
+//! breach panics with a sentence that says what a store must do. The suites bring no runtime: they poll on the calling
+//! thread and sleep until woken, so a store that needs a reactor runs it on another thread.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::StoreError;
+
+mod events;
+mod sessions;
+
+pub use self::events::events;
+pub use self::sessions::sessions;
+
+/// Waits for a store's answer, which must not be a failure of the store itself.
+#[track_caller]
+fn answer<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
+    match wait(future) {
+        Ok(value) => value,
+        Err(error) => breach(&format!("the store failed where the suite gives it no reason to: {error}")),
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[track_caller]
+#[expect(clippy::panic, reason = "a suite reports a breach by failing the test that runs it")]
+fn breach(sentence: &str) -> ! {
+    panic!("{sentence}")
+}

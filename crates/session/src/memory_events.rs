@@ -1,0 +1,255 @@
+//! Events in the memory of one node.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::session_store::BoxFuture;
+use crate::{Event, EventId, EventLimits, EventStore, Replay, SessionId, StoreError, StreamId, Timestamp};
+
+/// What an event counts for in [`EventLimits::total_bytes`] beside its data: its entry and the spare room around it.
+const EVENT_COST: usize = 128;
+
+/// What a session with events counts for in [`EventLimits::total_bytes`]: its entries in two maps and its first buffer.
+const SESSION_COST: usize = 512;
+
+/// The size of buffer, in events, that [`SESSION_COST`] covers and that is not worth shrinking.
+const SMALL_LOG: usize = 4;
+
+/// How many old events one `append` frees at most, so that no single one pays for a burst five minutes ago.
+///
+/// It adds one event and frees up to this many, so the old ones run out.
+const FREED_PER_APPEND: usize = 16;
+
+/// How many old events `expire` frees before it lets others have the lock.
+const FREED_PER_LOCK: usize = 1024;
+
+/// Keeps events in memory, for a server that runs on one node.
+///
+/// A session has an entry only while it has events. One lock guards everything; an append takes it for a few map
+/// operations, a replay and the end of a stream for one pass over the session's own events.
+pub struct MemoryEvents {
+    limits: EventLimits,
+    log: Mutex<Log>,
+}
+
+impl MemoryEvents {
+    /// Makes an empty store.
+    pub fn new(limits: EventLimits) -> Self {
+        Self { limits, log: Mutex::default() }
+    }
+
+    /// Returns how many events are kept, for gauges.
+    pub fn count(&self) -> usize {
+        self.log().sessions.values().map(|own| own.events.len()).sum()
+    }
+
+    /// Returns how much of [`EventLimits::total_bytes`] is in use.
+    pub fn bytes(&self) -> usize {
+        self.log().bytes
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // Nothing under the lock calls foreign code, so a panic elsewhere cannot have left the log half changed.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_old(&self, kept: &Kept, now: Timestamp) -> bool {
+        now.since(kept.at) >= self.limits.age
+    }
+
+    /// Frees up to `most` events that are too old, and returns how many there were.
+    fn free_old(&self, log: &mut Log, now: Timestamp, most: usize) -> usize {
+        for freed in 0..most {
+            match log.oldest() {
+                Some((session, kept)) if self.is_old(kept, now) => log.drop_first(session),
+                _ => return freed,
+            }
+        }
+        most
+    }
+
+    /// Drops events until one more with this much data fits; says whether it ever can.
+    fn make_room(&self, log: &mut Log, session: SessionId, data: usize) -> bool {
+        let cost = SESSION_COST + EVENT_COST + data;
+        if self.limits.events == 0 || data > self.limits.bytes || cost > self.limits.total_bytes {
+            return false;
+        }
+        let is_full =
+            |own: &SessionLog| own.events.len() >= self.limits.events || own.data > self.limits.bytes - data;
+        while log.sessions.get(&session).is_some_and(is_full) {
+            log.drop_first(session);
+        }
+        while log.bytes > self.limits.total_bytes - cost {
+            let Some((oldest, _)) = log.oldest() else { break };
+            log.drop_first(oldest);
+        }
+        true
+    }
+
+    fn replay_now(&self, session: SessionId, after: EventId, now: Timestamp) -> Replay {
+        let mut log = self.log();
+        while log.first_of(session).is_some_and(|kept| self.is_old(kept, now)) {
+            log.drop_first(session);
+        }
+        let Some(own) = log.sessions.get(&session) else { return Replay::Gone };
+        let mut events = own.events.iter().map(|kept| &kept.event);
+        // Events are dropped oldest first, or a stream at a time: while one is here, so is all that followed on its stream.
+        if !events.any(|event| event.id == after) {
+            return Replay::Gone;
+        }
+        Replay::Events(events.filter(|event| event.id.stream == after.stream).cloned().collect())
+    }
+}
+
+impl EventStore for MemoryEvents {
+    fn append(&self, session: SessionId, event: Event, now: Timestamp) {
+        let mut log = self.log();
+        self.free_old(&mut log, now, FREED_PER_APPEND);
+        if self.make_room(&mut log, session, event.data.len()) {
+            log.push(session, event, now);
+        } else {
+            // A replay without this event would have a hole, so no position before it may stay known.
+            log.forget_stream(session, event.id.stream);
+        }
+    }
+
+    fn replay(
+        &self,
+        session: SessionId,
+        after: EventId,
+        now: Timestamp,
+    ) -> BoxFuture<'_, Result<Replay, StoreError>> {
+        Box::pin(async move { Ok(self.replay_now(session, after, now)) })
+    }
+
+    fn forget_stream(&self, session: SessionId, stream: StreamId) {
+        self.log().forget_stream(session, stream);
+    }
+
+    fn forget(&self, session: SessionId) {
+        self.log().retain(session, |_| false);
+    }
+
+    fn expire(&self, now: Timestamp) {
+        loop {
+            let freed = self.free_old(&mut self.log(), now, FREED_PER_LOCK);
+            if freed < FREED_PER_LOCK {
+                return;
+            }
+        }
+    }
+}
+
+/// Shows how much is kept and nothing of what is kept.
+impl fmt::Debug for MemoryEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = self.log();
+        f.debug_struct("MemoryEvents")
+            .field("sessions", &log.sessions.len())
+            .field("firsts", &log.by_first.len())
+            .field("bytes", &log.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Kept {
+    event: Event,
+    at: Timestamp,
+    /// The event's place among the events of all sessions.
+    serial: u64,
+}
+
+/// The events of one session in the order they were sent, never empty while it is in the log.
+#[derive(Default)]
+struct SessionLog {
+    events: VecDeque<Kept>,
+    /// The bytes of data in `events`.
+    data: usize,
+}
+
+impl SessionLog {
+    /// Gives back the room of events that went, so that a burst does not cost its session for ever.
+    fn trim(&mut self) {
+        let capacity = self.events.capacity();
+        if capacity > SMALL_LOG && capacity > 3 * self.events.len() {
+            self.events.shrink_to(2 * self.events.len());
+        }
+    }
+}
+
+#[derive(Default)]
+struct Log {
+    sessions: HashMap<SessionId, SessionLog>,
+    /// Each session under the serial of its first event.
+    by_first: BTreeMap<u64, SessionId>,
+    next_serial: u64,
+    /// What everything in `sessions` counts for.
+    bytes: usize,
+}
+
+impl Log {
+    fn oldest(&self) -> Option<(SessionId, &Kept)> {
+        let (_, session) = self.by_first.first_key_value()?;
+        Some((*session, self.first_of(*session)?))
+    }
+
+    fn first_of(&self, session: SessionId) -> Option<&Kept> {
+        self.sessions.get(&session)?.events.front()
+    }
+
+    fn push(&mut self, session: SessionId, event: Event, at: Timestamp) {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let own = self.sessions.entry(session).or_default();
+        if own.events.is_empty() {
+            self.by_first.insert(serial, session);
+            self.bytes += SESSION_COST;
+        }
+        self.bytes += EVENT_COST + event.data.len();
+        own.data += event.data.len();
+        own.events.push_back(Kept { event, at, serial });
+    }
+
+    fn drop_first(&mut self, session: SessionId) {
+        let Some(own) = self.sessions.get_mut(&session) else { return };
+        if let Some(first) = own.events.pop_front() {
+            self.by_first.remove(&first.serial);
+            self.bytes -= EVENT_COST + first.event.data.len();
+            own.data -= first.event.data.len();
+            own.trim();
+        }
+        match own.events.front() {
+            Some(next) => {
+                self.by_first.insert(next.serial, session);
+            }
+            None => {
+                self.sessions.remove(&session);
+                self.bytes -= SESSION_COST;
+            }
+        }
+    }
+
+    fn forget_stream(&mut self, session: SessionId, stream: StreamId) {
+        self.retain(session, |event| event.id.stream != stream);
+    }
+
+    fn retain(&mut self, session: SessionId, keep: impl Fn(&Event) -> bool) {
+        let Some(mut own) = self.sessions.remove(&session) else { return };
+        if let Some(first) = own.events.front() {
+            self.by_first.remove(&first.serial);
+        }
+        let (count, data) = (own.events.len(), own.data);
+        own.events.retain(|kept| keep(&kept.event));
+        own.data = own.events.iter().map(|kept| kept.event.data.len()).sum();
+        self.bytes -= EVENT_COST * (count - own.events.len()) + (data - own.data);
+        match own.events.front() {
+            Some(first) => {
+                self.by_first.insert(first.serial, session);
+                own.trim();
+                self.sessions.insert(session, own);
+            }
+            None => self.bytes -= SESSION_COST,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Sessions in the memory of one node.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::session_store::BoxFuture;
+use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
+
+/// Keeps sessions in memory, for a server that runs on one node.
+///
+/// One lock guards everything and is held for a few map operations, so that the bounds are exact. Looking a session up
+/// writes one number; `expire` looks at each session at most once per idle period, or when it is over.
+pub struct MemorySessions {
+    limits: SessionLimits,
+    table: Mutex<Table>,
+}
+
+impl MemorySessions {
+    /// Makes an empty store.
+    pub fn new(limits: SessionLimits) -> Self {
+        Self { limits, table: Mutex::default() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing under the lock calls foreign code, so a panic elsewhere cannot have left the table half changed.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when a session is over, if it is not used again.
+    fn end(&self, record: &SessionRecord, used: Timestamp) -> Timestamp {
+        used.plus(self.limits.idle).min(record.created.plus(self.limits.absolute))
+    }
+
+    fn is_over(&self, held: &Held, now: Timestamp) -> bool {
+        self.end(&held.record, held.used) <= now
+    }
+
+    /// Finds a session that is not over and starts its idle clock again.
+    fn use_session<'t>(
+        &self,
+        table: &'t mut Table,
+        id: SessionId,
+        owner: Option<&Principal>,
+        now: Timestamp,
+    ) -> Option<&'t mut Held> {
+        let held = table.sessions.get_mut(&id)?;
+        if owner.is_some_and(|owner| *owner != held.record.principal) || self.is_over(held, now) {
+            return None;
+        }
+        // The clock can step back, and two requests can get here in the other order; neither shortens a session's life.
+        held.used = held.used.max(now);
+        Some(held)
+    }
+
+    fn create_now(&self, record: SessionRecord, now: Timestamp) -> Result<(), StoreError> {
+        if record.raw_bytes() > self.limits.record_bytes {
+            return Err(StoreError::TooLarge);
+        }
+        let record = record.detached();
+        let mut table = self.table();
+        if table.sessions.contains_key(&record.id) {
+            return Err(StoreError::Duplicate);
+        }
+        if table.sessions.len() >= self.limits.total {
+            return Err(StoreError::Full);
+        }
+        let is_one_party = matches!(record.principal, Principal::Named(_));
+        if is_one_party && table.count_of(&record.principal) >= self.limits.per_principal {
+            return Err(StoreError::TooManyOfPrincipal);
+        }
+        table.insert(Held { look_at: self.end(&record, now), used: now, record });
+        Ok(())
+    }
+
+    fn update_now(&self, record: SessionRecord, now: Timestamp) -> Result<bool, StoreError> {
+        if record.raw_bytes() > self.limits.record_bytes {
+            return Err(StoreError::TooLarge);
+        }
+        let record = record.detached();
+        let mut table = self.table();
+        let Some(held) = self.use_session(&mut table, record.id, Some(&record.principal), now) else {
+            return Ok(false);
+        };
+        held.record = SessionRecord { created: held.record.created, ..record };
+        Ok(true)
+    }
+
+    fn expire_now(&self, now: Timestamp) -> Vec<SessionId> {
+        let mut table = self.table();
+        let mut over = Vec::new();
+        while let Some(id) = table.take_due(now) {
+            let Some(held) = table.sessions.get(&id) else { continue };
+            let end = self.end(&held.record, held.used);
+            if end > now {
+                table.look_again(id, end);
+            } else {
+                table.remove(id);
+                over.push(id);
+            }
+        }
+        over
+    }
+
+    fn delete_now(&self, id: SessionId, principal: &Principal) -> bool {
+        let mut table = self.table();
+        let is_owner = table.sessions.get(&id).is_some_and(|held| held.record.principal == *principal);
+        if is_owner {
+            table.remove(id);
+        }
+        is_owner
+    }
+
+    fn list_now(&self, principal: &Principal, now: Timestamp) -> Vec<SessionRecord> {
+        let table = self.table();
+        let ids = table.by_principal.get(principal).into_iter().flatten();
+        ids.filter_map(|id| table.sessions.get(id))
+            .filter(|held| !self.is_over(held, now))
+            .map(|held| held.record.clone())
+            .collect()
+    }
+}
+
+impl SessionStore for MemorySessions {
+    fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.create_now(record, now) })
+    }
+
+    fn get<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
+        Box::pin(async move {
+            let mut table = self.table();
+            Ok(self.use_session(&mut table, id, Some(principal), now).map(|held| held.record.clone()))
+        })
+    }
+
+    fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { self.update_now(record, now) })
+    }
+
+    fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.use_session(&mut self.table(), id, None, now).is_some()) })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.delete_now(id, principal)) })
+    }
+
+    fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(async move { Ok(self.expire_now(now)) })
+    }
+
+    fn count(&self) -> usize {
+        self.table().sessions.len()
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
+        Box::pin(async move { Ok(self.list_now(principal, now)) })
+    }
+}
+
+/// Shows how much is stored and nothing of what is stored.
+impl fmt::Debug for MemorySessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table();
+        f.debug_struct("MemorySessions")
+            .field("sessions", &table.sessions.len())
+            .field("looks", &table.by_look.len())
+            .field("principals", &table.by_principal.len())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Held {
+    record: SessionRecord,
+    used: Timestamp,
+    /// When `expire` next looks at the session: at its end as it was foreseen at the last look.
+    ///
+    /// Use moves the end but not the look, so that it need not touch the index; a look that comes too early is repeated.
+    look_at: Timestamp,
+}
+
+/// The sessions and their two indexes, which change only together.
+#[derive(Default)]
+struct Table {
+    sessions: HashMap<SessionId, Held>,
+    by_look: BTreeSet<(Timestamp, SessionId)>,
+    by_principal: HashMap<Principal, HashSet<SessionId>>,
+}
+
+impl Table {
+    fn count_of(&self, principal: &Principal) -> usize {
+        self.by_principal.get(principal).map_or(0, HashSet::len)
+    }
+
+    fn insert(&mut self, held: Held) {
+        let id = held.record.id;
+        self.by_look.insert((held.look_at, id));
+        self.by_principal.entry(held.record.principal.clone()).or_default().insert(id);
+        self.sessions.insert(id, held);
+    }
+
+    fn remove(&mut self, id: SessionId) {
+        let Some(held) = self.sessions.remove(&id) else { return };
+        self.by_look.remove(&(held.look_at, id));
+        if let Entry::Occupied(mut own) = self.by_principal.entry(held.record.principal) {
+            own.get_mut().remove(&id);
+            if own.get().is_empty() {
+                own.remove();
+            }
+        }
+    }
+
+    /// Takes the next session that `expire` has to look at out of its index.
+    fn take_due(&mut self, now: Timestamp) -> Option<SessionId> {
+        if self.by_look.first()?.0 > now {
+            return None;
+        }
+        self.by_look.pop_first().map(|(_, id)| id)
+    }
+
+    fn look_again(&mut self, id: SessionId, at: Timestamp) {
+        if let Some(held) = self.sessions.get_mut(&id) {
+            held.look_at = at;
+            self.by_look.insert((at, id));
+        }
+    }
+}

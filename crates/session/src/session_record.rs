@@ -1,0 +1,78 @@
+//! The part of a session that another node would need.
+
+use trunkline_protocol::{Level, Raw, Revision};
+
+use crate::{Principal, SessionId, Timestamp};
+
+/// What a session is, small enough to live in a shared store.
+///
+/// Open streams and running calls belong to the node that has them and are not part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// The session's id.
+    pub id: SessionId,
+    /// The only party that the session is ever given to.
+    pub principal: Principal,
+    /// The revision that `initialize` settled on.
+    pub revision: Revision,
+    /// The client's capabilities as it sent them.
+    pub capabilities: Raw,
+    /// The client's `clientInfo` as it sent it, where it did.
+    pub client: Option<Raw>,
+    /// The level set by `logging/setLevel`, if it was.
+    pub log_level: Option<Level>,
+    /// When the session was opened; its absolute age counts from here.
+    pub created: Timestamp,
+}
+
+impl SessionRecord {
+    /// Returns the bytes of JSON in the record, which [`SessionLimits::record_bytes`](crate::SessionLimits::record_bytes)
+    /// bounds.
+    pub fn raw_bytes(&self) -> usize {
+        self.capabilities.as_str().len() + self.client.as_ref().map_or(0, |client| client.as_str().len())
+    }
+
+    /// Copies the record's JSON out of the message that it came in.
+    ///
+    /// A [`Raw`] keeps the whole buffer of its message alive, which may be a hundred times its own size. A store that keeps
+    /// records in memory keeps detached ones.
+    #[must_use]
+    pub fn detached(mut self) -> Self {
+        self.capabilities = detach(self.capabilities);
+        self.client = self.client.map(detach);
+        self
+    }
+}
+
+fn detach(raw: Raw) -> Raw {
+    // The text was one JSON value already, so reading it again cannot fail; if it did, sharing is still correct.
+    Raw::parse(raw.as_str().to_owned()).unwrap_or(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detached_record_is_equal_and_shares_no_buffer_with_the_message() {
+        let message = format!(r#"{{"a":{{"roots":{{}}}},"b":{{"name":"x"}},"c":"{}"}}"#, "y".repeat(4096));
+        let message = Raw::parse(message).unwrap();
+        let members = message.members().unwrap();
+        let record = SessionRecord {
+            id: SessionId::random(),
+            principal: Principal::Anonymous,
+            revision: Revision::NEWEST_LEGACY,
+            capabilities: members.get("a").unwrap().clone(),
+            client: members.get("b").cloned(),
+            log_level: None,
+            created: Timestamp(0),
+        };
+        let detached = record.clone().detached();
+        assert_eq!(detached, record);
+        assert_eq!(detached.raw_bytes(), r#"{"roots":{}}{"name":"x"}"#.len());
+        let inside = message.as_str().as_bytes().as_ptr_range();
+        assert!(inside.contains(&record.capabilities.as_str().as_ptr()));
+        assert!(!inside.contains(&detached.capabilities.as_str().as_ptr()));
+        assert!(!inside.contains(&detached.client.unwrap().as_str().as_ptr()));
+    }
+}

@@ -1,0 +1,190 @@
+//! Random operations on the event store, compared with a list of everything that was ever sent.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use trunkline_session::{
+    Event, EventId, EventLimits, EventStore, MemoryEvents, Replay, SessionId, StreamId, Timestamp,
+};
+
+use super::now_ready;
+
+const SESSIONS: usize = 3;
+
+fn limits(total_bytes: usize) -> EventLimits {
+    EventLimits { events: 6, bytes: 100, age: Duration::from_millis(30), total_bytes }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Append { session: usize, stream: u64, gap: u64, size: usize },
+    ForgetStream { session: usize, stream: u64 },
+    Forget { session: usize },
+    Expire,
+    Wait { milliseconds: u64 },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let (session, stream) = (0..SESSIONS, 0..3_u64);
+    // Most events are small; one in ten is larger than a session may keep.
+    let size = prop_oneof![9 => 0..60_usize, 1 => 90..120_usize];
+    prop_oneof![
+        12 => (session.clone(), stream.clone(), 1..3_u64, size)
+            .prop_map(|(session, stream, gap, size)| Op::Append { session, stream, gap, size }),
+        1 => (session.clone(), stream).prop_map(|(session, stream)| Op::ForgetStream { session, stream }),
+        1 => session.prop_map(|session| Op::Forget { session }),
+        1 => Just(Op::Expire),
+        4 => (0..10_u64).prop_map(|milliseconds| Op::Wait { milliseconds }),
+    ]
+}
+
+struct Sent {
+    session: usize,
+    event: Event,
+    at: Timestamp,
+    /// Whether a store without a bound across sessions would still keep the event.
+    kept: bool,
+}
+
+/// The store beside a list of everything that was ever sent.
+struct Pair {
+    store: MemoryEvents,
+    limits: EventLimits,
+    ids: [SessionId; SESSIONS],
+    sent: Vec<Sent>,
+    now: Timestamp,
+}
+
+impl Pair {
+    fn new(limits: EventLimits) -> Self {
+        let ids = [(); SESSIONS].map(|()| SessionId::random());
+        Self {
+            store: MemoryEvents::new(limits.clone()),
+            limits,
+            ids,
+            sent: Vec::new(),
+            now: Timestamp(1_000),
+        }
+    }
+
+    fn id(&self, session: usize) -> SessionId {
+        *self.ids.get(session).expect("operations name sessions that exist")
+    }
+
+    fn drop_where(&mut self, is_dropped: impl Fn(&Sent) -> bool) {
+        self.sent.iter_mut().filter(|sent| is_dropped(sent)).for_each(|sent| sent.kept = false);
+    }
+
+    fn append(&mut self, session: usize, stream: u64, gap: u64, size: usize) {
+        let of_stream = |sent: &&Sent| sent.session == session && sent.event.id.stream.0 == stream;
+        let last = self.sent.iter().rev().find(of_stream).map_or(0, |sent| sent.event.id.seq);
+        let id = EventId { stream: StreamId(stream), seq: last + gap };
+        // The data says where the event belongs, so that one in the wrong place is seen.
+        let mut data = format!("{session}/{id}:").into_bytes();
+        data.resize(size, b'.');
+        let event = Event { id, data: Bytes::from(data) };
+        self.store.append(self.id(session), event.clone(), self.now);
+
+        let fits = size <= self.limits.bytes;
+        self.sent.push(Sent { session, event, at: self.now, kept: fits });
+        if !fits {
+            self.drop_where(|sent| sent.session == session && sent.event.id.stream.0 == stream);
+        }
+        while self.is_over_limits(session) {
+            let oldest = self.sent.iter_mut().find(|sent| sent.kept && sent.session == session);
+            oldest.expect("a session over its limits has events").kept = false;
+        }
+    }
+
+    fn is_over_limits(&self, session: usize) -> bool {
+        let own = || self.sent.iter().filter(|sent| sent.kept && sent.session == session);
+        own().count() > self.limits.events
+            || own().map(|sent| sent.event.data.len()).sum::<usize>() > self.limits.bytes
+    }
+
+    fn run(&mut self, op: Op) {
+        match op {
+            Op::Append { session, stream, gap, size } => self.append(session, stream, gap, size),
+            Op::ForgetStream { session, stream } => {
+                self.store.forget_stream(self.id(session), StreamId(stream));
+                self.drop_where(|sent| sent.session == session && sent.event.id.stream.0 == stream);
+            }
+            Op::Forget { session } => {
+                self.store.forget(self.id(session));
+                self.drop_where(|sent| sent.session == session);
+            }
+            Op::Expire => self.store.expire(self.now),
+            Op::Wait { milliseconds } => self.now = self.now.plus(Duration::from_millis(milliseconds)),
+        }
+        let (now, age) = (self.now, self.limits.age);
+        self.drop_where(|sent| now.since(sent.at) >= age);
+    }
+
+    /// Returns what a replay after one event must be if that position is still known.
+    fn truth(&self, position: &Sent) -> Replay {
+        let after = position.event.id;
+        let followed = |sent: &&Sent| {
+            sent.session == position.session
+                && sent.event.id.stream == after.stream
+                && sent.event.id.seq > after.seq
+        };
+        Replay::Events(self.sent.iter().filter(followed).map(|sent| sent.event.clone()).collect())
+    }
+
+    /// Asks for every position that was ever sent, and for the places between them.
+    fn check_replays(&self, forgives_gone: bool) -> Result<(), TestCaseError> {
+        for position in &self.sent {
+            let session = self.id(position.session);
+            let found = now_ready(self.store.replay(session, position.event.id, self.now)).unwrap();
+            if !(forgives_gone && found == Replay::Gone) {
+                let expected = if position.kept { self.truth(position) } else { Replay::Gone };
+                prop_assert_eq!(found, expected, "after {}", position.event.id);
+            }
+            let between = EventId { seq: position.event.id.seq + 1, ..position.event.id };
+            let was_sent = |sent: &Sent| sent.session == position.session && sent.event.id == between;
+            if !self.sent.iter().any(was_sent) {
+                let found = now_ready(self.store.replay(session, between, self.now)).unwrap();
+                prop_assert_eq!(found, Replay::Gone, "{} was never sent", between);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_emptied(&mut self) -> Result<(), TestCaseError> {
+        for session in 0..SESSIONS {
+            self.run(Op::Forget { session });
+        }
+        prop_assert_eq!((self.store.count(), self.store.bytes()), (0, 0));
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn replay_shows_exactly_what_followed_on_its_stream(ops in vec(op(), 1..120)) {
+        let mut pair = Pair::new(limits(1 << 20));
+        for op in ops {
+            pair.run(op);
+            pair.check_replays(false)?;
+        }
+        pair.check_emptied()?;
+    }
+
+    #[test]
+    fn replay_never_shows_events_of_another_stream_when_the_total_is_short(
+        ops in vec(op(), 1..120),
+        total_bytes in 0..4_000_usize,
+    ) {
+        let mut pair = Pair::new(limits(total_bytes));
+        for op in ops {
+            pair.run(op);
+            prop_assert!(pair.store.bytes() <= total_bytes);
+            pair.check_replays(true)?;
+        }
+        pair.check_emptied()?;
+    }
+}

@@ -1,0 +1,33 @@
+//! The stores in memory, held to the contract, to simple models and to many threads at once.
+
+mod events_model;
+mod memory;
+mod sessions_model;
+mod stress;
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use trunkline_protocol::{Raw, Revision};
+use trunkline_session::{Principal, SessionId, SessionRecord, Timestamp};
+
+/// Returns the answer of a store in memory, whose futures are ready at once.
+#[track_caller]
+fn now_ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("a store in memory never waits"),
+    }
+}
+
+fn record(principal: &Principal, created: Timestamp) -> SessionRecord {
+    SessionRecord {
+        id: SessionId::random(),
+        principal: principal.clone(),
+        revision: Revision::NEWEST_LEGACY,
+        capabilities: Raw::EMPTY_OBJECT,
+        client: None,
+        log_level: None,
+        created,
+    }
+}

@@ -1,0 +1,142 @@
+//! The contract, and what stores in memory promise beyond it.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use trunkline_session::{
+    Event, EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, SessionId,
+    SessionLimits, SessionStore, StreamId, Timestamp, contract,
+};
+
+use super::{now_ready, record};
+
+#[test]
+fn memory_sessions_keep_the_contract() {
+    contract::sessions(MemorySessions::new);
+}
+
+#[test]
+fn memory_events_keep_the_contract() {
+    contract::events(MemoryEvents::new);
+}
+
+#[test]
+fn default_limits_let_one_principal_neither_starve_others_nor_an_open_server() {
+    let limits = SessionLimits::default();
+    let store = MemorySessions::new(limits.clone());
+    let now = Timestamp(0);
+    let create = |principal: &Principal| now_ready(store.create(record(principal, now), now));
+    let ada = Principal::Named("ada".into());
+    let of_ada = (0..limits.total).filter(|_| create(&ada).is_ok()).count();
+    let of_anyone = (0..limits.total).filter(|_| create(&Principal::Anonymous).is_ok()).count();
+    assert_eq!((of_ada, of_anyone), (100, 9_900));
+}
+
+/// A sweep that looked at every session would need ten thousand million looks here, and minutes.
+#[test]
+fn expire_does_not_scan_a_hundred_thousand_sessions() {
+    let count = 100_000;
+    let limits = SessionLimits { total: count, ..SessionLimits::default() };
+    let store = MemorySessions::new(limits.clone());
+    for at in 0..count as u64 {
+        let now = Timestamp(at);
+        now_ready(store.create(record(&Principal::Anonymous, now), now)).unwrap();
+    }
+    let started = Instant::now();
+    let first_end = Timestamp(0).plus(limits.idle);
+    let expired: usize = (0..count as u64)
+        .map(|later| now_ready(store.expire(Timestamp(first_end.0 + later))).unwrap().len())
+        .inspect(|expired| assert_eq!(*expired, 1, "each sweep finds the one session that is over"))
+        .sum();
+    assert_eq!((expired, store.count()), (count, 0));
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
+#[test]
+fn churn_of_every_kind_leaves_nothing_in_the_session_store() {
+    let store = MemorySessions::new(SessionLimits::default());
+    let empty = format!("{store:?}");
+    let ada = Principal::Named("ada".into());
+    let mut now = Timestamp(0);
+    for round in 0..10_000_u64 {
+        let own = record(&ada, now);
+        now_ready(store.create(own.clone(), now)).unwrap();
+        if round % 2 == 0 {
+            assert!(now_ready(store.delete(own.id, &ada)).unwrap());
+        } else {
+            now_ready(store.touch(own.id, Timestamp(now.0 + 1))).unwrap();
+            now = now.plus(Duration::from_secs(3600));
+            assert_eq!(now_ready(store.expire(now)).unwrap(), [own.id]);
+        }
+    }
+    assert_eq!(format!("{store:?}"), empty);
+}
+
+#[test]
+fn debug_output_of_a_store_shows_nothing_of_what_it_holds() {
+    let sessions = MemorySessions::new(SessionLimits::default());
+    let events = MemoryEvents::new(EventLimits::default());
+    let own = record(&Principal::Named("sentinel".into()), Timestamp(0));
+    let event = Event { id: position(1, 1), data: Bytes::from_static(b"sentinel") };
+    events.append(own.id, event, Timestamp(0));
+    let id = own.id.to_string();
+    now_ready(sessions.create(own, Timestamp(0))).unwrap();
+    let output = format!("{sessions:?} {events:?}");
+    assert!(!output.contains("sentinel") && !output.contains(&id), "{output}");
+}
+
+#[test]
+fn events_that_cannot_be_kept_cost_nothing() {
+    let session = SessionId::random();
+    for limits in [
+        EventLimits { events: 0, ..EventLimits::default() },
+        EventLimits { bytes: 0, ..EventLimits::default() },
+        EventLimits { total_bytes: 0, ..EventLimits::default() },
+    ] {
+        let store = MemoryEvents::new(limits);
+        store.append(session, Event { id: position(1, 1), data: Bytes::from_static(b"x") }, Timestamp(0));
+        assert_eq!((store.count(), store.bytes()), (0, 0));
+    }
+}
+
+#[test]
+fn a_large_event_costs_only_its_own_stream_the_replay() {
+    let limits = EventLimits::default();
+    let store = MemoryEvents::new(limits.clone());
+    let session = SessionId::random();
+    for stream in [1, 2] {
+        store.append(session, Event { id: position(stream, 0), data: Bytes::new() }, Timestamp(0));
+    }
+    let large = Bytes::from(vec![b'x'; limits.bytes + 1]);
+    store.append(session, Event { id: position(1, 1), data: large }, Timestamp(0));
+    assert_eq!(store.count(), 1);
+}
+
+#[test]
+fn old_events_are_freed_by_expire_and_by_the_appends_of_other_sessions() {
+    let limits = EventLimits { events: 3_000, ..EventLimits::default() };
+    let late = Timestamp(0).plus(limits.age);
+    let filled = || {
+        let store = MemoryEvents::new(limits.clone());
+        let session = SessionId::random();
+        for seq in 0..2_500 {
+            store.append(session, Event { id: position(1, seq), data: Bytes::new() }, Timestamp(0));
+        }
+        assert_eq!(store.count(), 2_500);
+        store
+    };
+    let store = filled();
+    store.expire(late);
+    assert_eq!((store.count(), store.bytes()), (0, 0));
+
+    let store = filled();
+    let other = SessionId::random();
+    for seq in 0..200 {
+        store.append(other, Event { id: position(1, seq), data: Bytes::new() }, late);
+    }
+    assert_eq!(store.count(), 200);
+}
+
+fn position(stream: u64, seq: u64) -> EventId {
+    EventId { stream: StreamId(stream), seq }
+}

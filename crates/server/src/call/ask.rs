@@ -11,6 +11,7 @@ use trunkline_protocol::model::{
 };
 use trunkline_protocol::{Members, Raw, Refusal};
 
+use super::context::Context;
 use super::shared::{Given, Put, Shared};
 
 /// A question to the caller's user, model or host, and how its answer is read.
@@ -261,7 +262,7 @@ pub trait AskAll {
 
     /// Puts the questions together and waits for all answers.
     #[doc(hidden)]
-    fn put_all(self, shared: Arc<Shared>) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
+    fn put_all(self, context: &Context) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
 }
 
 macro_rules! ask_all {
@@ -269,9 +270,9 @@ macro_rules! ask_all {
         impl<$($answer: Send),+> AskAll for ($(Ask<$answer>,)+) {
             type Answers = ($($answer,)+);
 
-            async fn put_all(self, shared: Arc<Shared>) -> Result<Self::Answers, AskError> {
+            async fn put_all(self, context: &Context) -> Result<Self::Answers, AskError> {
                 let ($($ask,)+) = self;
-                $(let mut $ask = Waiting::new(shared.clone(), $ask);)+
+                $(let mut $ask = Waiting::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {
                     // Every question is polled in every turn, so that all of them are put before the round closes.
                     let mut open = false;

@@ -9,7 +9,7 @@ mod sessions;
 
 pub(crate) use self::begin::{Begun, begin, begin_batch};
 pub(crate) use self::exchange::LegacyExchange;
-pub(crate) use self::initialize::{Handshake, handshake};
+pub(crate) use self::initialize::handshake;
 pub(crate) use self::live::{LiveSession, StreamState};
 pub(crate) use self::sessions::Sessions;
 

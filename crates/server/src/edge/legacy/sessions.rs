@@ -36,10 +36,24 @@ impl Sessions {
     /// Opens a session.
     pub(crate) async fn open(&self, record: SessionRecord) -> Result<SessionId, Refusal> {
         let (id, now) = (record.id, now());
-        self.store.create(record.clone(), now).await.map_err(|error| refuse(&error))?;
+        let record = self.create(record, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
         self.live.insert(id, Arc::new(LiveSession::new(record, now)));
         Ok(id)
+    }
+
+    /// Creates a session in the store, making room or leaving out what only decorates it where that helps.
+    async fn create(&self, record: SessionRecord, now: Timestamp) -> Result<SessionRecord, Refusal> {
+        let mut record = record;
+        match self.store.create(record.clone(), now).await {
+            Ok(()) => return Ok(record),
+            Err(StoreError::Full) => self.sweep().await,
+            // A client's description of itself may carry pictures; the session can do without.
+            Err(StoreError::TooLarge) => record.client = None,
+            Err(error) => return Err(refuse(&error)),
+        }
+        self.store.create(record.clone(), now).await.map_err(|error| refuse(&error))?;
+        Ok(record)
     }
 
     /// Finds the session of a request, if it is that principal's.
@@ -135,6 +149,7 @@ impl Sessions {
 fn refuse(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full | StoreError::TooManyOfPrincipal => Refusal::TOO_MANY,
+        StoreError::TooLarge => Refusal::INVALID_PARAMS.because("`capabilities` is larger than a session may keep"),
         other => {
             tracing::error!(error = %other, "the session store failed");
             Refusal::INTERNAL

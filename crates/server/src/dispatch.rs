@@ -1,0 +1,160 @@
+//! From a method to the part that answers it.
+
+use std::collections::BTreeMap;
+
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::{Members, Method, Params, Raw, Refusal};
+
+use crate::call::{BoxFuture, Call, Outcome};
+use crate::prompt::read_texts;
+use crate::registry::{ListKind, Registry, page};
+use crate::server::ServerHandle;
+use crate::shorten::shorten;
+
+type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
+
+/// Answers a call from what the server offers at this moment.
+///
+/// The snapshot is let go before the returned future runs.
+pub(crate) fn answer(server: &ServerHandle, mut call: Call) -> Answer {
+    let registry = server.registry();
+    call.context = call.context.with_server(server.clone());
+    if call.method == Method::ToolsCall && registry.offers.tools {
+        // The hot path: the handler's own future is the only one that is boxed.
+        return call_tool(&registry, call);
+    }
+    if !is_offered(call.method, &registry) {
+        return ready(Err(Refusal::METHOD_NOT_FOUND));
+    }
+    match call.method {
+        Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
+            ready(list(server, &registry, &call))
+        }
+        Method::PromptsGet => get_prompt(&registry, call),
+        Method::ResourcesRead => read_resource(&registry, &call),
+        Method::Complete => complete(&registry, &call.params).unwrap_or_else(|refusal| ready(Err(refusal))),
+        _ => ready(Err(Refusal::METHOD_NOT_FOUND)),
+    }
+}
+
+fn ready(answer: Result<Outcome, Refusal>) -> Answer {
+    Box::pin(std::future::ready(answer))
+}
+
+fn is_offered(method: Method, registry: &Registry) -> bool {
+    match method {
+        Method::ToolsList | Method::ToolsCall => registry.offers.tools,
+        Method::PromptsList | Method::PromptsGet => registry.offers.prompts,
+        Method::ResourcesList | Method::TemplatesList | Method::ResourcesRead => registry.offers.resources,
+        Method::Complete => registry.offers.completions,
+        // What remains belongs to the protocol, and the edges answer it.
+        _ => false,
+    }
+}
+
+fn call_tool(registry: &Registry, call: Call) -> Answer {
+    let name = match call.params.text("name") {
+        Ok(name) => name,
+        Err(refusal) => return ready(Err(refusal)),
+    };
+    match registry.tools.get(&*name) {
+        Some(tool) => tool.call(call),
+        None => ready(Err(unknown("tool", &name))),
+    }
+}
+
+fn unknown(kind: &str, name: &str) -> Refusal {
+    Refusal::INVALID_PARAMS.because(format!("Unknown {kind}: {}", shorten(name)))
+}
+
+fn list(server: &ServerHandle, registry: &Registry, call: &Call) -> Result<Outcome, Refusal> {
+    let revision = call.context.revision();
+    let (size, cache, params) = (server.page_size(), server.list_cache(), &call.params);
+    let reply = match call.method {
+        Method::ToolsList => {
+            page(ListKind::Tools, &registry.tools, params, size, cache, |tool| tool.list_item(revision))
+        }
+        Method::PromptsList => page(ListKind::Prompts, &registry.prompts, params, size, cache, |prompt| {
+            prompt.list_item(revision)
+        }),
+        Method::ResourcesList => {
+            page(ListKind::Resources, &registry.resources, params, size, cache, |resource| {
+                resource.list_item(revision)
+            })
+        }
+        _ => page(ListKind::Templates, &registry.templates, params, size, cache, |template| {
+            template.list_item(revision)
+        }),
+    };
+    reply.map(|reply| Outcome::Done(Reply::List(reply)))
+}
+
+fn get_prompt(registry: &Registry, call: Call) -> Answer {
+    let name = match call.params.text("name") {
+        Ok(name) => name,
+        Err(refusal) => return ready(Err(refusal)),
+    };
+    match registry.prompts.get(&*name) {
+        Some(prompt) => prompt.get(call),
+        None => ready(Err(unknown("prompt", &name))),
+    }
+}
+
+fn read_resource(registry: &Registry, call: &Call) -> Answer {
+    let uri = match call.params.text("uri") {
+        Ok(uri) => uri,
+        Err(refusal) => return ready(Err(refusal)),
+    };
+    if let Some(resource) = registry.resources.get(&*uri) {
+        return resource.read(call.context.clone());
+    }
+    let expanded = registry.tried.iter().find_map(|template| template.read(&call.context, &uri));
+    expanded.unwrap_or_else(|| ready(Err(Refusal::resource_not_found(&uri))))
+}
+
+fn complete(registry: &Registry, params: &Params) -> Result<Answer, Refusal> {
+    let reference = object(params.get("ref"), "ref")?;
+    let argument = object(params.get("argument"), "argument")?;
+    let name = text(&argument, "argument", "name")?;
+    let value = text(&argument, "argument", "value")?;
+    let given = given_arguments(params)?;
+    match text(&reference, "ref", "type")?.as_str() {
+        "ref/prompt" => {
+            let prompt = text(&reference, "ref", "name")?;
+            let entry = registry.prompts.get(&*prompt).ok_or_else(|| unknown("prompt", &prompt))?;
+            Ok(entry.complete(&name, value, given))
+        }
+        "ref/resource" => {
+            let uri = text(&reference, "ref", "uri")?;
+            match registry.templates.get(&*uri) {
+                Some(template) => Ok(template.complete(&name, value, given)),
+                None => Err(unknown("resource template", &uri)),
+            }
+        }
+        other => {
+            Err(Refusal::INVALID_PARAMS.because(format!("`ref.type` has no meaning: {}", shorten(other))))
+        }
+    }
+}
+
+/// Reads the arguments that are settled already, which may help to complete another.
+fn given_arguments(params: &Params) -> Result<BTreeMap<String, String>, Refusal> {
+    let Some(context) = params.get("context").filter(|raw| !raw.is_null()) else {
+        return Ok(BTreeMap::new());
+    };
+    let context = object(Some(context), "context")?;
+    match context.get("arguments").filter(|raw| !raw.is_null()) {
+        Some(arguments) => Ok(read_texts(arguments, "context.arguments")?.into_iter().collect()),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+fn object(value: Option<&Raw>, place: &str) -> Result<Members, Refusal> {
+    let members = value.and_then(|raw| raw.members().ok());
+    members.ok_or_else(|| Refusal::INVALID_PARAMS.because(format!("`{place}` must be an object")))
+}
+
+fn text(object: &Members, place: &str, key: &str) -> Result<String, Refusal> {
+    let text = object.get(key).and_then(Raw::as_text).map(std::borrow::Cow::into_owned);
+    text.ok_or_else(|| Refusal::INVALID_PARAMS.because(format!("`{place}.{key}` must be a string")))
+}

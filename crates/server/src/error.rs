@@ -1,0 +1,187 @@
+use std::error::Error;
+use std::fmt;
+
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::CallToolResult;
+
+use crate::call::AskError;
+
+/// Why a handler gave up.
+///
+/// Any error converts into it by `?` and is *said*: a tool's caller gets its text in a result that is marked as an error,
+/// for the model to read and to act on. Two kinds of errors keep their meaning instead: a [`Refusal`] becomes the JSON-RPC
+/// error that it is, and an [`AskError`] that tells of a missing capability becomes the refusal for that.
+pub struct ToolError(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Said(String),
+    Ask(AskError),
+    Refused(Refusal),
+}
+
+impl ToolError {
+    /// Fails with a sentence for the model to read.
+    pub fn said(text: impl fmt::Display) -> Self {
+        Self(Kind::Said(text.to_string()))
+    }
+
+    /// Refuses the call with a JSON-RPC error.
+    pub fn refused(refusal: Refusal) -> Self {
+        Self(Kind::Refused(refusal))
+    }
+
+    /// Returns what the caller of a tool gets.
+    ///
+    /// # Errors
+    /// The refusal, if the error is one.
+    pub fn into_tool_result(self) -> Result<CallToolResult, Refusal> {
+        match self.0 {
+            Kind::Said(text) => Ok(CallToolResult::error(text)),
+            Kind::Ask(error @ AskError::Unsupported { .. }) => Err(error.to_refusal()),
+            Kind::Ask(error) => Ok(CallToolResult::error(error.to_string())),
+            Kind::Refused(refusal) => Err(refusal),
+        }
+    }
+
+    /// Returns what the caller of a prompt or a resource gets, where a failure cannot be a result.
+    pub fn into_refusal(self) -> Refusal {
+        match self.0 {
+            Kind::Said(text) => Refusal::INTERNAL.because(text),
+            Kind::Ask(error) => error.to_refusal(),
+            Kind::Refused(refusal) => refusal,
+        }
+    }
+}
+
+// `ToolError` is deliberately no `std::error::Error`: that is what allows it to be made from every one.
+impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let erased: &(dyn Error + 'static) = &error;
+        if let Some(refusal) = erased.downcast_ref::<Refusal>() {
+            return Self(Kind::Refused(refusal.clone()));
+        }
+        if let Some(ask) = erased.downcast_ref::<AskError>() {
+            return Self(Kind::Ask(ask.clone()));
+        }
+        // An error of the author's own may wrap that of a question; what the client lacks must still reach it.
+        let mut causes =
+            std::iter::successors(erased.source(), |&cause: &&(dyn Error + 'static)| cause.source());
+        let unsupported = causes.find_map(|cause| {
+            let ask = cause.downcast_ref::<AskError>()?;
+            matches!(ask, AskError::Unsupported { .. }).then(|| ask.clone())
+        });
+        match unsupported {
+            Some(ask) => Self(Kind::Ask(ask)),
+            None => Self::said(error),
+        }
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Said(text) => f.write_str(text),
+            Kind::Ask(error) => error.fmt(f),
+            Kind::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+/// Everything that is wrong with the parts of a server, one problem per line when displayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError {
+    problems: Vec<String>,
+}
+
+impl BuildError {
+    pub(crate) fn new(problems: Vec<String>) -> Self {
+        Self { problems }
+    }
+
+    /// Returns the problems, each a sentence that names its part.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problems.join("\n"))
+    }
+}
+
+impl Error for BuildError {}
+
+/// Why a call without a transport has no result.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The call was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::{Era, Raw};
+
+    use super::*;
+
+    fn unsupported() -> AskError {
+        AskError::Unsupported {
+            method: "elicitation/create",
+            reason: "not declared".to_owned(),
+            required: Raw::parse(r#"{"elicitation":{}}"#).unwrap(),
+        }
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the booking failed")]
+    struct Wrapped(#[source] AskError);
+
+    fn through_question_mark<E: Into<ToolError>>(error: E) -> ToolError {
+        error.into()
+    }
+
+    #[test]
+    fn tools_say_their_errors_and_refuse_only_what_is_a_refusal() {
+        let said = |text: &str| Ok(CallToolResult::error(text));
+        for (error, expected) in [
+            (ToolError::said("no seats"), said("no seats")),
+            (through_question_mark(std::io::Error::other("disk full")), said("disk full")),
+            (through_question_mark(AskError::Declined), said("the user declined")),
+            (through_question_mark(Wrapped(AskError::Declined)), said("the booking failed")),
+            (through_question_mark(Refusal::TOO_MANY), Err(Refusal::TOO_MANY)),
+            (through_question_mark(unsupported()), Err(unsupported().to_refusal())),
+            (through_question_mark(Wrapped(unsupported())), Err(unsupported().to_refusal())),
+        ] {
+            assert_eq!(error.into_tool_result(), expected);
+        }
+    }
+
+    #[test]
+    fn a_missing_capability_keeps_its_code_outside_of_tools_too() {
+        let refusal = through_question_mark(unsupported()).into_refusal();
+        assert!(refusal.is(&Refusal::MISSING_CAPABILITY));
+        assert_eq!(refusal.code(Era::Modern), -32021);
+        let said = ToolError::said("nothing there").into_refusal();
+        assert!(said.is(&Refusal::INTERNAL));
+        assert_eq!(said.message(), "nothing there");
+    }
+
+    #[test]
+    fn build_errors_show_every_problem_on_a_line_of_its_own() {
+        let error = BuildError::new(vec!["one".into(), "two".into()]);
+        assert_eq!(error.to_string(), "one\ntwo");
+    }
+}

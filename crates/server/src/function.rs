@@ -1,0 +1,146 @@
+//! The async functions that authors write, whatever of context and arguments they take.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::call::Context;
+
+/// An async function that a tool, a prompt or a resource runs.
+///
+/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `Shape` tells the four apart
+/// and is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    note = "a handler is an async function of (), (Context), (Arguments) or (Context, Arguments), its arguments implement \
+            `Deserialize`, and its future is `Send`"
+)]
+pub trait Function<Shape>: Send + Sync + 'static {
+    /// What it is called with, beside the context.
+    type Arguments: DeserializeOwned + Send + 'static;
+    /// What it returns.
+    type Output;
+    /// The future that runs it.
+    type Future: Future<Output = Self::Output> + Send + 'static;
+
+    /// Starts it.
+    fn invoke(&self, context: Context, arguments: Self::Arguments) -> Self::Future;
+}
+
+/// The four shapes of a [`Function`].
+pub mod shape {
+    use std::marker::PhantomData;
+
+    /// `async fn()`
+    #[derive(Debug)]
+    pub enum Nothing {}
+
+    /// `async fn(Context)`
+    #[derive(Debug)]
+    pub enum OnlyContext {}
+
+    /// `async fn(Arguments)`
+    #[derive(Debug)]
+    pub struct OnlyArguments<A>(PhantomData<A>);
+
+    /// `async fn(Context, Arguments)`
+    #[derive(Debug)]
+    pub struct ContextAndArguments<A>(PhantomData<A>);
+}
+
+impl<F, Fut> Function<shape::Nothing> for F
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future + Send + 'static,
+{
+    type Arguments = NoArguments;
+    type Output = Fut::Output;
+    type Future = Fut;
+
+    fn invoke(&self, _: Context, _: NoArguments) -> Fut {
+        self()
+    }
+}
+
+impl<F, Fut> Function<shape::OnlyContext> for F
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future + Send + 'static,
+{
+    type Arguments = NoArguments;
+    type Output = Fut::Output;
+    type Future = Fut;
+
+    fn invoke(&self, context: Context, _: NoArguments) -> Fut {
+        self(context)
+    }
+}
+
+impl<F, A, Fut> Function<shape::OnlyArguments<A>> for F
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + Send + 'static,
+    Fut: Future + Send + 'static,
+{
+    type Arguments = A;
+    type Output = Fut::Output;
+    type Future = Fut;
+
+    fn invoke(&self, _: Context, arguments: A) -> Fut {
+        self(arguments)
+    }
+}
+
+impl<F, A, Fut> Function<shape::ContextAndArguments<A>> for F
+where
+    F: Fn(Context, A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + Send + 'static,
+    Fut: Future + Send + 'static,
+{
+    type Arguments = A;
+    type Output = Fut::Output;
+    type Future = Fut;
+
+    fn invoke(&self, context: Context, arguments: A) -> Fut {
+        self(context, arguments)
+    }
+}
+
+/// The arguments of a function that takes none.
+///
+/// It reads from any object; that a tool refuses arguments which it does not have is for its schema to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoArguments;
+
+impl<'de> Deserialize<'de> for NoArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyObject;
+
+        impl<'de> Visitor<'de> for AnyObject {
+            type Value = NoArguments;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NoArguments, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(NoArguments)
+            }
+        }
+
+        deserializer.deserialize_map(AnyObject)
+    }
+}
+
+impl JsonSchema for NoArguments {
+    fn schema_name() -> Cow<'static, str> {
+        "NoArguments".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": false })
+    }
+}

@@ -1,0 +1,24 @@
+use schemars::JsonSchema;
+use serde::Serialize;
+use trunkline_protocol::{Raw, Refusal};
+
+/// A value that a handler answers as JSON: structured content of a tool, or a resource of type `application/json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> Json<T> {
+    /// Writes the value.
+    pub(crate) fn to_raw(&self) -> Result<Raw, Refusal> {
+        Raw::from_value(&self.0).map_err(|error| {
+            tracing::error!(%error, "a handler's result has no JSON form");
+            Refusal::INTERNAL.because("the result has no JSON form")
+        })
+    }
+}
+
+impl<T: JsonSchema> Json<T> {
+    /// Returns the schema of the value, if it says anything.
+    pub(crate) fn schema() -> Option<serde_json::Value> {
+        crate::schema::output::<T>()
+    }
+}

@@ -1,0 +1,162 @@
+//! Prompts: how they are described, and how a request reaches their handler.
+
+mod entry;
+mod result;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value};
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::{self, Icon, PromptArgument};
+use trunkline_protocol::{Members, Raw, Refusal};
+
+pub(crate) use self::entry::{PromptEntry, read_texts};
+pub use self::result::IntoPromptResult;
+use crate::call::{BoxFuture, Context, Outcome};
+use crate::completer::Completers;
+use crate::function::Function;
+use crate::part::{Part, Parts};
+use crate::{schema, text_arguments};
+
+type Get =
+    Box<dyn Fn(Context, Vec<(String, String)>) -> BoxFuture<'static, Result<Outcome, Refusal>> + Send + Sync>;
+
+/// A prompt: its description, and the function that fills it in.
+#[must_use = "a prompt does nothing until it is given to a server"]
+pub struct Prompt {
+    described: model::Prompt,
+    /// What the type of the handler's arguments tells.
+    derived: Vec<PromptArgument>,
+    completers: Completers,
+    get: Option<Get>,
+    problems: Vec<String>,
+}
+
+impl Prompt {
+    /// Names a prompt.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            described: model::Prompt::new(name),
+            derived: Vec::new(),
+            completers: Completers::default(),
+            get: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Sets what humans call the prompt.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.described.title = Some(title.into());
+        self
+    }
+
+    /// Says what the prompt is for.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.described.description = Some(description.into());
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.described.icons.push(icon);
+        self
+    }
+
+    /// Adds a member to the prompt's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Self {
+        self.described.meta.get_or_insert_with(Members::new).set(key.into(), value.into());
+        self
+    }
+
+    /// Describes an argument; it replaces what the type of the handler's arguments tells of it.
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        self.described.arguments.push(argument);
+        self
+    }
+
+    /// Describes an argument that must be given.
+    pub fn required(self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.argument(PromptArgument {
+            description: Some(description.into()),
+            ..PromptArgument::required(name)
+        })
+    }
+
+    /// Describes an argument that may be left out.
+    pub fn optional(self, name: impl Into<String>, description: impl Into<String>) -> Self {
+        self.argument(PromptArgument { description: Some(description.into()), ..PromptArgument::new(name) })
+    }
+
+    /// Suggests values for an argument: an async function of what was typed so far and of the other arguments.
+    pub fn complete<F, Fut>(mut self, argument: impl Into<String>, complete: F) -> Self
+    where
+        F: Fn(String, BTreeMap<String, String>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.problems.extend(self.completers.add(argument.into(), complete).err());
+        self
+    }
+
+    /// Sets the handler: an async function whose arguments are a type made of texts, or a map of them.
+    ///
+    /// The fields of such a type describe the arguments. Numbers and booleans are read from their texts.
+    pub fn get<Shape, F>(mut self, handler: F) -> Self
+    where
+        F: Function<Shape>,
+        F::Arguments: JsonSchema,
+        F::Output: IntoPromptResult,
+    {
+        self.derived = derive_arguments(&schema::input::<F::Arguments>().schema);
+        let get: Get = Box::new(move |context, given| match text_arguments::read(given) {
+            Ok(arguments) => {
+                let future = handler.invoke(context, arguments);
+                Box::pin(async move {
+                    let result = future.await.into_prompt_result()?;
+                    Ok(Outcome::Done(Reply::Prompt(result)))
+                })
+            }
+            Err(problem) => Box::pin(std::future::ready(Err(Refusal::INVALID_PARAMS.because(problem)))),
+        });
+        if self.get.replace(get).is_some() {
+            self.problems.push("has two handlers".to_owned());
+        }
+        self
+    }
+}
+
+/// Describes the arguments by the schema of their type.
+fn derive_arguments(schema: &Map<String, Value>) -> Vec<PromptArgument> {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+    let text = |property: &Value, key: &str| property.get(key).and_then(Value::as_str).map(str::to_owned);
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    properties
+        .map(|(name, property)| PromptArgument {
+            title: text(property, "title"),
+            description: text(property, "description"),
+            required: is_required(name).then_some(true),
+            ..PromptArgument::new(name)
+        })
+        .collect()
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("described", &self.described).finish_non_exhaustive()
+    }
+}
+
+impl Part for Prompt {
+    fn add_to(self, parts: &mut Parts) {
+        let name = self.described.name.clone();
+        match PromptEntry::build(self) {
+            Ok(entry) => parts.add_prompt(entry),
+            Err(problems) => {
+                parts.report(problems.iter().map(|problem| format!("prompt `{name}`: {problem}")));
+            }
+        }
+    }
+}

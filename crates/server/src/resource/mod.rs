@@ -1,0 +1,176 @@
+//! Resources and resource templates: how they are described, and how a read reaches their handler.
+
+mod entry;
+mod result;
+mod template;
+mod template_entry;
+
+use std::fmt;
+
+use bytes::Bytes;
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
+use trunkline_protocol::{Members, Raw, Refusal};
+
+pub(crate) use self::entry::ResourceEntry;
+pub use self::result::{Asked, IntoReadResult};
+pub use self::template::ResourceTemplate;
+pub(crate) use self::template_entry::TemplateEntry;
+use crate::call::{BoxFuture, Context, Outcome};
+use crate::function::{Function, NoArguments};
+use crate::part::{Part, Parts};
+
+type Reading = BoxFuture<'static, Result<Outcome, Refusal>>;
+type Read = Box<dyn Fn(Context, Asked) -> Reading + Send + Sync>;
+
+/// A resource with one URI: its description, and its content or the function that reads it.
+#[must_use = "a resource does nothing until it is given to a server"]
+pub struct Resource {
+    described: model::Resource,
+    cache: CacheHint,
+    read: Option<Read>,
+    problems: Vec<String>,
+}
+
+impl Resource {
+    /// Names a resource and its URI.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            described: model::Resource::new(uri, name),
+            cache: CacheHint::default(),
+            read: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Sets what humans call the resource.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.described.title = Some(title.into());
+        self
+    }
+
+    /// Says what the resource is, for the model to read.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.described.description = Some(description.into());
+        self
+    }
+
+    /// Sets the media type.
+    pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
+        self.described.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the size in bytes; that of a content which is given is known without.
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.described.size = Some(bytes);
+        self
+    }
+
+    /// Hints about the resource's use.
+    pub fn annotations(mut self, annotations: Annotations) -> Self {
+        self.described.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.described.icons.push(icon);
+        self
+    }
+
+    /// Adds a member to the resource's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Self {
+        self.described.meta.get_or_insert_with(Members::new).set(key.into(), value.into());
+        self
+    }
+
+    /// Says how long what is read may be kept.
+    pub fn cache(mut self, cache: CacheHint) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Sets the content: text that never changes.
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.set_length(text.len());
+        self.set_source(Box::new(move |_, asked| ready(text.clone(), asked)))
+    }
+
+    /// Sets the content: bytes that never change.
+    pub fn blob(mut self, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        self.set_length(bytes.len());
+        self.set_source(Box::new(move |_, asked| ready(bytes.clone(), asked)))
+    }
+
+    /// Sets the handler: an async function of the context, of the URI, of both, or of nothing.
+    pub fn read<Shape, F>(self, handler: F) -> Self
+    where
+        F: Function<Shape>,
+        F::Arguments: FromUri,
+        F::Output: IntoReadResult,
+    {
+        self.set_source(Box::new(move |context, asked| {
+            let future = handler.invoke(context, F::Arguments::from_uri(&asked.uri));
+            Box::pin(async move { finish(future.await, asked) })
+        }))
+    }
+
+    fn set_length(&mut self, length: usize) {
+        let length = u64::try_from(length).ok();
+        self.described.size = self.described.size.or(length);
+    }
+
+    fn set_source(mut self, read: Read) -> Self {
+        if self.read.replace(read).is_some() {
+            self.problems.push("has two sources; give one of `text`, `blob` and `read`".to_owned());
+        }
+        self
+    }
+}
+
+fn finish(read: impl IntoReadResult, asked: Asked) -> Result<Outcome, Refusal> {
+    result::finish(read, asked).map(|result| Outcome::Done(Reply::Read(result)))
+}
+
+fn ready(read: impl IntoReadResult, asked: Asked) -> Reading {
+    Box::pin(std::future::ready(finish(read, asked)))
+}
+
+/// What the handler of a [`Resource`] may take beside the context: its URI or nothing.
+pub trait FromUri {
+    /// Takes the URI.
+    fn from_uri(uri: &str) -> Self;
+}
+
+impl FromUri for String {
+    fn from_uri(uri: &str) -> Self {
+        uri.to_owned()
+    }
+}
+
+impl FromUri for NoArguments {
+    fn from_uri(_: &str) -> Self {
+        Self
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource").field("described", &self.described).finish_non_exhaustive()
+    }
+}
+
+impl Part for Resource {
+    fn add_to(self, parts: &mut Parts) {
+        let uri = self.described.uri.clone();
+        match ResourceEntry::build(self) {
+            Ok(entry) => parts.add_resource(entry),
+            Err(problems) => {
+                parts.report(problems.iter().map(|problem| format!("resource `{uri}`: {problem}")));
+            }
+        }
+    }
+}

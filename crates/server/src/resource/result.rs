@@ -1,0 +1,124 @@
+use bytes::Bytes;
+use serde::Serialize;
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::{CacheHint, ReadResult, ResourceContents};
+
+use crate::error::ToolError;
+use crate::json::Json;
+
+/// What is known of a resource before it is read.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The URI that was asked for.
+    pub uri: String,
+    /// The media type that the resource or template is described with.
+    pub mime_type: Option<String>,
+    /// How long what is read may be kept.
+    pub cache: CacheHint,
+}
+
+impl Asked {
+    fn result(self, contents: ResourceContents) -> ReadResult {
+        let mime_type = contents.mime_type.clone().or(self.mime_type);
+        ReadResult { cache: self.cache, ..ReadResult::new(vec![ResourceContents { mime_type, ..contents }]) }
+    }
+}
+
+/// What a resource's handler may return.
+///
+/// Text is text, bytes are a blob, [`Json`] is text of type `application/json`, and nothing at all is "not found".
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not something that a resource can return",
+    note = "wrap serializable values in `Json`"
+)]
+pub trait IntoReadResult {
+    /// Makes the result.
+    ///
+    /// # Errors
+    /// The refusal that the caller gets instead.
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal>;
+}
+
+impl IntoReadResult for ReadResult {
+    fn into_read_result(self, _: Asked) -> Result<ReadResult, Refusal> {
+        Ok(self)
+    }
+}
+
+impl IntoReadResult for Vec<ResourceContents> {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        Ok(ReadResult { cache: asked.cache, ..ReadResult::new(self) })
+    }
+}
+
+impl IntoReadResult for ResourceContents {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        vec![self].into_read_result(asked)
+    }
+}
+
+impl IntoReadResult for String {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        let contents = ResourceContents::text(asked.uri.clone(), self);
+        Ok(asked.result(contents))
+    }
+}
+
+impl IntoReadResult for &'static str {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        self.to_owned().into_read_result(asked)
+    }
+}
+
+impl IntoReadResult for Vec<u8> {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        let contents = ResourceContents::blob(asked.uri.clone(), &self);
+        Ok(asked.result(contents))
+    }
+}
+
+impl IntoReadResult for Bytes {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        let contents = ResourceContents::blob(asked.uri.clone(), &self);
+        Ok(asked.result(contents))
+    }
+}
+
+impl<T: Serialize> IntoReadResult for Json<T> {
+    fn into_read_result(self, mut asked: Asked) -> Result<ReadResult, Refusal> {
+        asked.mime_type.get_or_insert_with(|| "application/json".to_owned());
+        let contents = ResourceContents::text(asked.uri.clone(), self.to_raw()?.as_str());
+        Ok(asked.result(contents))
+    }
+}
+
+impl<R: IntoReadResult> IntoReadResult for Option<R> {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        match self {
+            Some(read) => read.into_read_result(asked),
+            None => Err(Refusal::resource_not_found(&asked.uri)),
+        }
+    }
+}
+
+impl<R: IntoReadResult, E: Into<ToolError>> IntoReadResult for Result<R, E> {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        match self {
+            Ok(read) => read.into_read_result(asked),
+            Err(error) => Err(error.into().into_refusal()),
+        }
+    }
+}
+
+/// Makes the result of a read; one without contents would claim that there is a resource where there is none.
+pub(super) fn finish(read: impl IntoReadResult, asked: Asked) -> Result<ReadResult, Refusal> {
+    let uri = asked.uri.clone();
+    let mut result = read.into_read_result(asked)?;
+    if result.contents.is_empty() {
+        return Err(Refusal::resource_not_found(&uri));
+    }
+    for contents in result.contents.iter_mut().filter(|contents| contents.uri.is_empty()) {
+        contents.uri.clone_from(&uri);
+    }
+    Ok(result)
+}

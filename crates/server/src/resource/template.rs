@@ -1,0 +1,123 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
+use trunkline_protocol::{Members, Raw};
+
+use super::template_entry::{ReadExpanded, TemplateEntry};
+use super::{IntoReadResult, finish};
+use crate::completer::Completers;
+use crate::function::Function;
+use crate::part::{Part, Parts};
+use crate::text_arguments;
+
+/// A family of resources whose URIs follow a template after RFC 6570: its description, and the function that reads one.
+#[must_use = "a resource template does nothing until it is given to a server"]
+pub struct ResourceTemplate {
+    pub(super) described: model::ResourceTemplate,
+    pub(super) cache: CacheHint,
+    pub(super) completers: Completers,
+    pub(super) read: Option<ReadExpanded>,
+    pub(super) problems: Vec<String>,
+}
+
+impl ResourceTemplate {
+    /// Names a family of resources and the template of their URIs, such as `users://{id}/profile`.
+    pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            described: model::ResourceTemplate::new(uri_template, name),
+            cache: CacheHint::default(),
+            completers: Completers::default(),
+            read: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Sets what humans call the family.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.described.title = Some(title.into());
+        self
+    }
+
+    /// Says what these resources are, for the model to read.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.described.description = Some(description.into());
+        self
+    }
+
+    /// Sets the media type that they all have.
+    pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
+        self.described.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Hints about their use.
+    pub fn annotations(mut self, annotations: Annotations) -> Self {
+        self.described.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.described.icons.push(icon);
+        self
+    }
+
+    /// Adds a member to the template's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Self {
+        self.described.meta.get_or_insert_with(Members::new).set(key.into(), value.into());
+        self
+    }
+
+    /// Says how long what is read may be kept.
+    pub fn cache(mut self, cache: CacheHint) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Suggests values for a variable: an async function of what was typed so far and of the other variables.
+    pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
+    where
+        F: Fn(String, BTreeMap<String, String>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.problems.extend(self.completers.add(variable.into(), complete).err());
+        self
+    }
+
+    /// Sets the handler: an async function whose arguments are the template's variables, as a type or as a map of texts.
+    ///
+    /// Numbers and booleans are read from their texts. A URI whose variables do not fit the type is none of this family.
+    pub fn read<Shape, F>(mut self, handler: F) -> Self
+    where
+        F: Function<Shape>,
+        F::Output: IntoReadResult,
+    {
+        let read: ReadExpanded = Box::new(move |context, variables, asked| {
+            let future = handler.invoke(context, text_arguments::read(variables).ok()?);
+            Some(Box::pin(async move { finish(future.await, asked) }))
+        });
+        if self.read.replace(read).is_some() {
+            self.problems.push("has two handlers".to_owned());
+        }
+        self
+    }
+}
+
+impl fmt::Debug for ResourceTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceTemplate").field("described", &self.described).finish_non_exhaustive()
+    }
+}
+
+impl Part for ResourceTemplate {
+    fn add_to(self, parts: &mut Parts) {
+        let uri = self.described.uri_template.clone();
+        match TemplateEntry::build(self) {
+            Ok(entry) => parts.add_template(entry),
+            Err(problems) => {
+                parts.report(problems.iter().map(|problem| format!("resource template `{uri}`: {problem}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use trunkline_protocol::model::{self, CacheHint};
+use trunkline_protocol::template::UriTemplate;
+use trunkline_protocol::{Raw, Refusal, Revision};
+
+use super::{Asked, Reading, ResourceTemplate};
+use crate::call::{BoxFuture, Context, Outcome};
+use crate::completer::Completers;
+use crate::part::check_name;
+use crate::registry::Rendered;
+
+/// Reads one resource of a family, if the variables of its URI fit.
+pub(super) type ReadExpanded =
+    Box<dyn Fn(Context, Vec<(String, String)>, Asked) -> Option<Reading> + Send + Sync>;
+
+/// A resource template that is ready to be read from.
+pub(crate) struct TemplateEntry {
+    described: model::ResourceTemplate,
+    rendered: Rendered,
+    template: UriTemplate,
+    cache: CacheHint,
+    completers: Completers,
+    read: ReadExpanded,
+}
+
+impl TemplateEntry {
+    pub(super) fn build(resource: ResourceTemplate) -> Result<Self, Vec<String>> {
+        let described = resource.described;
+        let mut problems = resource.problems;
+        problems.extend(check_name(&described.name).err());
+        let template = UriTemplate::parse(&described.uri_template);
+        if let Ok(template) = &template {
+            let variables = template.variables();
+            problems.extend(resource.completers.unknown(|variable| variables.contains(&variable)));
+            if variables.is_empty() {
+                problems.push("has no variables; make it a `Resource`".to_owned());
+            }
+        }
+        match (template, resource.read) {
+            (Ok(template), Some(read)) if problems.is_empty() => Ok(Self {
+                described,
+                rendered: Rendered::default(),
+                template,
+                cache: resource.cache,
+                completers: resource.completers,
+                read,
+            }),
+            (template, read) => {
+                problems.extend(template.err().map(|error| error.to_string()));
+                problems.extend(read.is_none().then(|| "has no handler".to_owned()));
+                Err(problems)
+            }
+        }
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        &self.described.uri_template
+    }
+
+    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+        self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
+    }
+
+    pub(crate) fn completes(&self) -> bool {
+        !self.completers.is_empty()
+    }
+
+    pub(crate) fn complete(
+        &self,
+        variable: &str,
+        value: String,
+        given: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        self.completers.complete(variable, value, given)
+    }
+
+    /// Reads a resource, if its URI is one of this family.
+    pub(crate) fn read(&self, context: &Context, uri: &str) -> Option<Reading> {
+        let variables = self.template.match_uri(uri)?;
+        let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let asked =
+            Asked { uri: uri.to_owned(), mime_type: self.described.mime_type.clone(), cache: self.cache };
+        (self.read)(context.clone(), variables, asked)
+    }
+}
+
+impl fmt::Debug for TemplateEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TemplateEntry").field("described", &self.described).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+use jsonschema::{Draft, Validator};
+use serde_json::Value;
+
+use crate::shorten::shorten;
+
+/// The most faults that one complaint names.
+const MOST_FAULTS: usize = 5;
+
+/// A schema, compiled.
+#[derive(Debug)]
+pub(crate) struct SchemaCheck {
+    validator: Validator,
+}
+
+impl SchemaCheck {
+    /// Compiles a schema in the dialect that it declares, 2020-12 if it declares none; nothing is ever fetched.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        let mut options = jsonschema::options().offline();
+        match schema.get("$schema").map(|dialect| dialect.as_str().ok_or(dialect)) {
+            None => options = options.with_draft(Draft::Draft202012),
+            Some(Ok(dialect)) if Draft::from_schema_uri(dialect) != Draft::Unknown => {}
+            Some(Ok(dialect)) => {
+                return Err(format!("`$schema` names an unknown dialect: {}", shorten(dialect)));
+            }
+            Some(Err(_)) => return Err("`$schema` is not a string".to_owned()),
+        }
+        let validator = options.build(schema).map_err(|error| shorten(&error.to_string()))?;
+        Ok(Self { validator })
+    }
+
+    /// Returns what is wrong with a value, each fault with the way to it, or nothing.
+    pub(crate) fn complaint(&self, value: &Value) -> Option<String> {
+        if self.validator.is_valid(value) {
+            return None;
+        }
+        let faults = self.validator.iter_errors(value).take(MOST_FAULTS).map(|fault| {
+            let sentence = shorten(&fault.to_string());
+            match fault.instance_path().as_str() {
+                "" => sentence,
+                path => format!("`{}`: {sentence}", path.strip_prefix('/').unwrap_or(path)),
+            }
+        });
+        Some(faults.collect::<Vec<_>>().join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn complaints_name_the_field() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "a": { "type": "integer" }, "list": { "items": { "maxLength": 1 } } },
+            "required": ["b"],
+        });
+        let check = SchemaCheck::compile(&schema).unwrap();
+        assert_eq!(check.complaint(&json!({ "b": 1 })), None);
+        let complaint = check.complaint(&json!({ "a": "x", "list": ["", "yy"] })).unwrap();
+        for part in ["`a`: ", "`list/1`: ", "\"b\" is a required property"] {
+            assert!(complaint.contains(part), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn complaints_are_short_however_long_the_value_is() {
+        let check = SchemaCheck::compile(&json!({ "items": { "type": "integer" } })).unwrap();
+        let value = Value::Array(vec![Value::String("x".repeat(100_000)); 100]);
+        assert!(check.complaint(&value).unwrap().len() < 2_000);
+    }
+
+    #[test]
+    fn schemas_that_cannot_be_checked_do_not_compile() {
+        for (schema, problem) in [
+            (json!({ "type": 7 }), ""),
+            (json!({ "$ref": "https://example.com/schema.json" }), ""),
+            (json!({ "$ref": "file:///etc/passwd" }), ""),
+            (json!({ "$schema": "https://example.com/dialect" }), "unknown dialect"),
+            (json!({ "$schema": 7 }), "not a string"),
+        ] {
+            let error = SchemaCheck::compile(&schema).unwrap_err();
+            assert!(error.contains(problem), "{schema}: {error}");
+        }
+    }
+
+    #[test]
+    fn schemas_are_read_in_the_dialect_that_they_declare() {
+        // An array of schemas under `items` means something only up to 2019-09.
+        let old =
+            json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{ "type": "string" }] });
+        assert!(SchemaCheck::compile(&old).unwrap().complaint(&json!([1])).is_some());
+        let new = json!({ "prefixItems": [{ "type": "string" }] });
+        assert!(SchemaCheck::compile(&new).unwrap().complaint(&json!([1])).is_some());
+    }
+}

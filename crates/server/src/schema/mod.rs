@@ -1,0 +1,156 @@
+//! JSON Schemas made from types, and checks against schemas.
+
+mod check;
+mod flat;
+mod surplus;
+
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use serde_json::{Map, Value};
+
+pub(crate) use self::check::SchemaCheck;
+pub(crate) use self::flat::flat;
+
+/// The schema of a type that arguments are read into.
+#[derive(Debug)]
+pub(crate) struct InputSchema {
+    pub(crate) schema: Map<String, Value>,
+    /// The schema forbids something that the type would let pass.
+    pub(crate) says_more: bool,
+}
+
+/// Makes the schema of a type that arguments are read into.
+pub(crate) fn input<T: JsonSchema>() -> InputSchema {
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    let mut schema = generate::<T>(settings);
+    let says_more = surplus::says_more(&Value::Object(schema.clone()));
+    // The protocol wants the word even where alternatives or a map already imply it.
+    schema.entry("type").or_insert_with(|| "object".into());
+    drop_machine_formats(&mut schema);
+    InputSchema { schema, says_more }
+}
+
+/// Makes the schema of a type that results are written from, if it says anything.
+pub(crate) fn output<T: JsonSchema>() -> Option<Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = generate::<T>(settings);
+    drop_machine_formats(&mut schema);
+    (!schema.is_empty()).then_some(Value::Object(schema))
+}
+
+/// Makes a schema without references where the type allows: many models and clients do not follow them.
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        // 2020-12 is what everybody takes for granted, so naming it says nothing.
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // The name of a Rust type tells a model nothing.
+    if schema.get("title").and_then(Value::as_str) == Some(&T::schema_name()) {
+        schema.remove("title");
+    }
+    std::mem::take(schema.ensure_object())
+}
+
+/// Drops formats such as `int64`, which JSON Schema does not define and which strict validators refuse.
+fn drop_machine_formats(schema: &mut Map<String, Value>) {
+    let mut whole = Schema::from(std::mem::take(schema));
+    DropMachineFormats.transform(&mut whole);
+    *schema = std::mem::take(whole.ensure_object());
+}
+
+struct DropMachineFormats;
+
+impl Transform for DropMachineFormats {
+    fn transform(&mut self, schema: &mut Schema) {
+        if schema.get("format").and_then(Value::as_str).is_some_and(is_machine_format) {
+            schema.remove("format");
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+fn is_machine_format(format: &str) -> bool {
+    let integer = format.strip_prefix('u').unwrap_or(format).strip_prefix("int");
+    matches!(integer, Some("" | "8" | "16" | "32" | "64" | "128")) || matches!(format, "float" | "double")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::function::NoArguments;
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only the schema matters")]
+    struct Search {
+        /// What to look for.
+        query: String,
+        limit: Option<u32>,
+        place: Place,
+    }
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only the schema matters")]
+    struct Place {
+        latitude: f64,
+    }
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only the schema matters")]
+    struct Tree {
+        children: Vec<Tree>,
+    }
+
+    #[test]
+    fn input_schemas_are_lean_and_without_references() {
+        let schema = input::<Search>();
+        assert_eq!(
+            Value::Object(schema.schema),
+            json!({
+                "type": "object",
+                "properties": {
+                    "query": { "type": "string", "description": "What to look for." },
+                    "limit": { "type": ["integer", "null"], "minimum": 0 },
+                    "place": {
+                        "type": "object",
+                        "properties": { "latitude": { "type": "number" } },
+                        "required": ["latitude"],
+                    },
+                },
+                "required": ["query", "place"],
+            })
+        );
+        assert!(!schema.says_more);
+    }
+
+    #[test]
+    fn input_schemas_always_say_object() {
+        assert_eq!(input::<Value>().schema.get("type"), Some(&json!("object")));
+        let map = input::<BTreeMap<String, String>>().schema;
+        assert_eq!(
+            Value::Object(map),
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
+        );
+        let none = Value::Object(input::<NoArguments>().schema);
+        assert_eq!(none, json!({ "type": "object", "additionalProperties": false }));
+    }
+
+    #[test]
+    fn a_recursive_type_still_has_a_schema_that_compiles() {
+        let schema = Value::Object(input::<Tree>().schema);
+        let check = SchemaCheck::compile(&schema).unwrap();
+        assert!(check.complaint(&json!({ "children": [{ "children": [] }] })).is_none());
+        assert!(check.complaint(&json!({ "children": [{ "children": 1 }] })).is_some());
+    }
+
+    #[test]
+    fn a_type_that_can_be_anything_has_no_output_schema() {
+        assert_eq!(output::<Value>(), None);
+        assert_eq!(output::<i64>(), Some(json!({ "type": "integer" })));
+    }
+}

@@ -1,0 +1,201 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use serde::Serialize;
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::mirror::MirroredParams;
+use trunkline_protocol::model::{
+    CacheHint, CallToolResult, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
+};
+use trunkline_protocol::{Members, Method, Params, Raw, Refusal, Revision};
+use trunkline_session::Principal;
+
+use super::Settings;
+use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared};
+use crate::change::{Change, Changes, Filter, Subscription};
+use crate::dispatch;
+use crate::error::BuildError;
+use crate::part::{Part, Parts};
+use crate::registry::Registry;
+
+/// A server that is built; clones are the same server.
+///
+/// Its parts may come and go while it runs, and whoever watches is told. A call that runs keeps what it started with.
+#[derive(Clone)]
+pub struct ServerHandle {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    registry: ArcSwap<Registry>,
+    /// Held by whoever makes the next snapshot, so that no change is lost; never while a handler runs.
+    changing: Mutex<()>,
+    changes: Changes,
+}
+
+impl ServerHandle {
+    pub(super) fn new(settings: Settings, registry: Registry) -> Self {
+        let inner = Inner {
+            settings,
+            registry: ArcSwap::from_pointee(registry),
+            changing: Mutex::new(()),
+            changes: Changes::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn registry(&self) -> Guard<Arc<Registry>> {
+        self.inner.registry.load()
+    }
+
+    pub(crate) fn page_size(&self) -> usize {
+        self.inner.settings.page_size
+    }
+
+    pub(crate) fn list_cache(&self) -> CacheHint {
+        self.inner.settings.list_cache
+    }
+
+    /// Adds a part, or several at once: all of them or none.
+    ///
+    /// # Errors
+    /// [`BuildError`] with everything that is wrong with them, such as names that are taken already.
+    pub fn add(&self, part: impl Part) -> Result<(), BuildError> {
+        let parts = Parts::of(part);
+        let mut told = Vec::new();
+        told.extend((!parts.tools.is_empty()).then_some(Change::Tools));
+        told.extend((!parts.prompts.is_empty()).then_some(Change::Prompts));
+        let resources = !parts.resources.is_empty() || !parts.templates.is_empty();
+        told.extend(resources.then_some(Change::Resources));
+        {
+            let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = self.registry().with(parts).map_err(BuildError::new)?;
+            self.inner.registry.store(Arc::new(next));
+        }
+        for change in &told {
+            self.inner.changes.publish(change);
+        }
+        Ok(())
+    }
+
+    /// Removes a tool; returns false if there is none of this name.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.remove(&Change::Tools, |registry| registry.tools.remove(name).is_some())
+    }
+
+    /// Removes a prompt; returns false if there is none of this name.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.remove(&Change::Prompts, |registry| registry.prompts.remove(name).is_some())
+    }
+
+    /// Removes a resource; returns false if there is none of this URI.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.remove(&Change::Resources, |registry| registry.resources.remove(uri).is_some())
+    }
+
+    /// Removes a resource template, named as it was written; returns false if there is none.
+    pub fn remove_template(&self, uri_template: &str) -> bool {
+        self.remove(&Change::Resources, |registry| registry.remove_template(uri_template))
+    }
+
+    fn remove(&self, change: &Change, remove: impl FnOnce(&mut Registry) -> bool) -> bool {
+        {
+            let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut next = Registry::clone(&self.registry());
+            if !remove(&mut next) {
+                return false;
+            }
+            self.inner.registry.store(Arc::new(next));
+        }
+        self.inner.changes.publish(change);
+        true
+    }
+
+    /// Tells whoever watches a resource, or what it is a part of, that its content has changed.
+    pub fn notify_updated(&self, uri: impl Into<String>) {
+        self.inner.changes.publish(&Change::Updated(uri.into()));
+    }
+
+    /// Calls a tool without any transport, as this process and in the newest revision.
+    ///
+    /// # Errors
+    /// The refusal, if the call is refused; what the tool itself says is a result.
+    pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<CallToolResult, Refusal> {
+        let arguments = Raw::from_value(&arguments).map_err(|error| {
+            Refusal::INVALID_PARAMS.because(format!("the arguments have no JSON form: {error}"))
+        })?;
+        let mut members = Members::new();
+        members.set("name", Raw::from_text(tool));
+        members.set("arguments", arguments);
+        match Handler::call(self, local_call(Method::ToolsCall, members)).await? {
+            Outcome::Done(Reply::Tool(result)) => Ok(result),
+            _ => Err(Refusal::INTERNAL.because("the tool has no result")),
+        }
+    }
+}
+
+/// Makes a call from this process, which can be asked nothing.
+fn local_call(method: Method, members: Members) -> Call {
+    let caller = Caller {
+        principal: Principal::Process,
+        revision: Revision::NEWEST,
+        capabilities: Raw::EMPTY_OBJECT,
+        client: None,
+        session: None,
+        log_level: None,
+        progress_token: None,
+    };
+    Call {
+        method,
+        params: Params { members, meta: None },
+        continuation: None,
+        context: Context::new(Arc::new(Shared::new(method, caller, Vec::new()))),
+    }
+}
+
+impl Handler for ServerHandle {
+    fn identity(&self) -> Implementation {
+        self.inner.settings.identity.clone()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let offers = self.registry().offers;
+        let list = ListCapability { list_changed: true };
+        ServerCapabilities {
+            tools: offers.tools.then_some(list),
+            prompts: offers.prompts.then_some(list),
+            resources: offers
+                .resources
+                .then_some(ResourcesCapability { subscribe: true, list_changed: true }),
+            completions: offers.completions,
+            logging: true,
+            ..ServerCapabilities::default()
+        }
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.inner.settings.instructions.clone()
+    }
+
+    fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+        self.registry().tools.get(tool)?.mirrored()
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        dispatch::answer(self, call)
+    }
+
+    fn watch(&self, filter: Filter) -> Subscription {
+        self.inner.changes.watch(filter)
+    }
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle")
+            .field("identity", &self.inner.settings.identity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! The server: parts put together, and the handle through which it runs.
+
+mod handle;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use serde::Serialize;
+use trunkline_protocol::model::{CacheHint, CallToolResult, Icon, Implementation};
+
+pub use self::handle::ServerHandle;
+use crate::error::{BuildError, CallError};
+use crate::part::{Part, Parts};
+use crate::registry::{Offers, Registry};
+
+/// How many items one page of a list has, unless told otherwise.
+const PAGE_SIZE: usize = 1000;
+
+/// A server under construction.
+///
+/// What is wrong with its parts is collected and told once, when it is first built, served or called.
+#[must_use = "a server does nothing until it is served or called"]
+pub struct Server {
+    settings: Settings,
+    offers: Offers,
+    parts: Parts,
+    built: OnceLock<Result<ServerHandle, BuildError>>,
+}
+
+/// What does not change while a server runs.
+#[derive(Clone, Debug)]
+struct Settings {
+    identity: Implementation,
+    instructions: Option<String>,
+    page_size: usize,
+    list_cache: CacheHint,
+}
+
+impl Server {
+    /// Names a server.
+    pub fn new(name: impl Into<String>) -> Self {
+        let settings = Settings {
+            identity: Implementation::new(name, "0.0.0"),
+            instructions: None,
+            page_size: PAGE_SIZE,
+            list_cache: CacheHint::default(),
+        };
+        Self { settings, offers: Offers::default(), parts: Parts::default(), built: OnceLock::new() }
+    }
+
+    /// Sets the version, in any form; it is `0.0.0` unless set.
+    pub fn version(self, version: impl Into<String>) -> Self {
+        self.set(|settings| settings.identity.version = version.into())
+    }
+
+    /// Sets what humans call the server.
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.set(|settings| settings.identity.title = Some(title.into()))
+    }
+
+    /// Says what the server is for.
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.set(|settings| settings.identity.description = Some(description.into()))
+    }
+
+    /// Says where to read more.
+    pub fn website(self, url: impl Into<String>) -> Self {
+        self.set(|settings| settings.identity.website_url = Some(url.into()))
+    }
+
+    /// Adds a picture.
+    pub fn icon(self, icon: Icon) -> Self {
+        self.set(|settings| settings.identity.icons.push(icon))
+    }
+
+    /// Sets the advice for the model that uses the server.
+    pub fn instructions(self, instructions: impl Into<String>) -> Self {
+        self.set(|settings| settings.instructions = Some(instructions.into()))
+    }
+
+    /// Sets how many items one page of a list has, at least one; 1000 unless set.
+    pub fn page_size(self, items: usize) -> Self {
+        self.set(|settings| settings.page_size = items.max(1))
+    }
+
+    /// Says how long lists may be kept, and by whom; by default not at all.
+    pub fn cache(self, cache: CacheHint) -> Self {
+        self.set(|settings| settings.list_cache = cache)
+    }
+
+    /// Offers tools even while there are none.
+    pub fn offers_tools(mut self) -> Self {
+        self.offers.tools = true;
+        self.set(|_| {})
+    }
+
+    /// Offers prompts even while there are none.
+    pub fn offers_prompts(mut self) -> Self {
+        self.offers.prompts = true;
+        self.set(|_| {})
+    }
+
+    /// Offers resources even while there are none.
+    pub fn offers_resources(mut self) -> Self {
+        self.offers.resources = true;
+        self.set(|_| {})
+    }
+
+    /// Offers completions even while nothing has any.
+    pub fn offers_completions(mut self) -> Self {
+        self.offers.completions = true;
+        self.set(|_| {})
+    }
+
+    /// Adds a part, several parts, or what a function makes.
+    pub fn with(mut self, part: impl Part) -> Self {
+        part.add_to(&mut self.parts);
+        self.set(|_| {})
+    }
+
+    /// Changes the settings, and forgets what was built before.
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self.built = OnceLock::new();
+        self
+    }
+
+    /// Builds the server, once; every later call returns the same handle.
+    ///
+    /// # Errors
+    /// [`BuildError`] with everything that is wrong with the parts.
+    pub fn handle(&self) -> Result<ServerHandle, BuildError> {
+        self.built.get_or_init(|| self.build()).clone()
+    }
+
+    fn build(&self) -> Result<ServerHandle, BuildError> {
+        let empty = Registry { offers: self.offers, ..Registry::default() };
+        let registry = empty.with(self.parts.clone()).map_err(BuildError::new)?;
+        Ok(ServerHandle::new(self.settings.clone(), registry))
+    }
+
+    /// Calls a tool without any transport, as this process and in the newest revision.
+    ///
+    /// # Errors
+    /// [`CallError`] if the server cannot be built or the call is refused; what the tool itself says is a result.
+    pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<CallToolResult, CallError> {
+        Ok(self.handle()?.call(tool, arguments).await?)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("settings", &self.settings)
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}

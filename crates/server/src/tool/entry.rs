@@ -1,0 +1,178 @@
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use trunkline_protocol::json::JsonKind;
+use trunkline_protocol::mirror::MirroredParams;
+use trunkline_protocol::model;
+use trunkline_protocol::{Raw, Refusal, Revision};
+
+use super::arguments::ArgumentCheck;
+use super::run::{RunTool, Running, ToolRequest, said};
+use super::{Input, Output, Tool};
+use crate::call::Call;
+use crate::part::check_tool_name;
+use crate::registry::Rendered;
+use crate::schema::SchemaCheck;
+
+/// A tool that is ready to be called.
+pub(crate) struct ToolEntry {
+    described: model::Tool,
+    rendered: Rendered,
+    mirrored: Option<Arc<MirroredParams>>,
+    check: ArgumentCheck,
+    output: Option<Arc<SchemaCheck>>,
+    replay: bool,
+    run: Box<dyn RunTool>,
+}
+
+impl ToolEntry {
+    pub(super) fn build(tool: Tool) -> Result<Self, Vec<String>> {
+        let mut problems = tool.problems;
+        let mut described = tool.described;
+        problems.extend(check_tool_name(&described.name).err());
+        let (mut schema, first) = input_schema(tool.input, &mut problems);
+        for (argument, header) in &tool.mirrors {
+            problems.extend(mark_mirrored(&mut schema, argument, header).err());
+        }
+        let schema = Value::Object(schema);
+        described.input_schema = Raw::from(&schema);
+        let mirrored = MirroredParams::from_schema(&schema);
+        let check = if first {
+            ArgumentCheck::strict(schema, tool.validators)
+        } else {
+            Ok(ArgumentCheck::by_type(schema, tool.validators))
+        };
+        let output = output_check(tool.output, &mut described);
+        match (check, mirrored, output, tool.run) {
+            (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {
+                described,
+                rendered: Rendered::default(),
+                mirrored: (!mirrored.is_empty()).then(|| Arc::new(mirrored)),
+                check,
+                output,
+                replay: tool.replay,
+                run,
+            }),
+            (check, mirrored, output, run) => {
+                problems
+                    .extend(check.err().map(|problem| format!("its input schema is not valid: {problem}")));
+                problems.extend(mirrored.err().map(|problem| problem.to_string()));
+                problems
+                    .extend(output.err().map(|problem| format!("its output schema is not valid: {problem}")));
+                problems.extend(run.is_none().then(|| "has no handler".to_owned()));
+                Err(problems)
+            }
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.described.name
+    }
+
+    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+        self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
+    }
+
+    pub(crate) fn mirrored(&self) -> Option<Arc<MirroredParams>> {
+        self.mirrored.clone()
+    }
+
+    /// Runs the tool; what the handler returns is the future that comes back.
+    pub(crate) fn call(&self, call: Call) -> Running {
+        let arguments = call.arguments();
+        if arguments.kind() != JsonKind::Object {
+            return refused(Refusal::INVALID_PARAMS.because("`arguments` must be an object"));
+        }
+        if self.replay
+            && let Err(refusal) = offer_kept_answers(&call)
+        {
+            return refused(refusal);
+        }
+        if let Some(complaint) = self.check.complaint(&arguments) {
+            return said(complaint);
+        }
+        let output = self.output.clone();
+        self.run.run(ToolRequest { context: call.context, arguments, check: &self.check, output })
+    }
+}
+
+impl fmt::Debug for ToolEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolEntry").field("described", &self.described).finish_non_exhaustive()
+    }
+}
+
+fn refused(refusal: Refusal) -> Running {
+    Box::pin(std::future::ready(Err(refusal)))
+}
+
+/// Keeps the answers of this round, and gives the handler those of the rounds before.
+fn offer_kept_answers(call: &Call) -> Result<(), Refusal> {
+    let shared = call.context.shared();
+    shared.keep_answers();
+    if let Some(kept) = &call.continuation {
+        let answers: Vec<(String, Raw)> = serde_json::from_slice(kept).map_err(|_| Refusal::STALE_STATE)?;
+        shared.offer_answers(answers);
+    }
+    Ok(())
+}
+
+/// Returns the schema of the arguments, and whether it must be checked before they are read.
+fn input_schema(input: Input, problems: &mut Vec<String>) -> (Map<String, Value>, bool) {
+    let (schema, first) = match input {
+        Input::Unknown => {
+            problems.push("has no input schema; give one with `input_schema`".to_owned());
+            return (Map::new(), false);
+        }
+        Input::Derived(derived) => (derived.schema, derived.says_more),
+        Input::Given(raw) => match raw.get() {
+            Ok(Value::Object(schema)) => (schema, true),
+            _ => {
+                problems.push("its input schema is not an object".to_owned());
+                return (Map::new(), false);
+            }
+        },
+    };
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        problems.push(
+            "its arguments are not an object: the input schema must say `\"type\": \"object\"`".to_owned(),
+        );
+    }
+    (schema, first)
+}
+
+/// Marks a property of the schema as one that a header mirrors.
+fn mark_mirrored(schema: &mut Map<String, Value>, argument: &str, header: &str) -> Result<(), String> {
+    let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(argument));
+    let property = property.and_then(Value::as_object_mut);
+    let property =
+        property.ok_or_else(|| format!("mirrors `{argument}`, which is not one of its arguments"))?;
+    // The rules for mirrored arguments know no types of two; an argument that is left out needs no `null`.
+    if let Some(Value::Array(kinds)) = property.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_mut_slice() {
+            let only = only.take();
+            property.insert("type".to_owned(), only);
+        }
+    }
+    property.insert("x-mcp-header".to_owned(), header.into());
+    Ok(())
+}
+
+/// Describes the structured content, and returns the check that a schema given by the author asks for.
+fn output_check(output: Output, described: &mut model::Tool) -> Result<Option<Arc<SchemaCheck>>, String> {
+    match output {
+        Output::None => Ok(None),
+        Output::Derived(schema) => {
+            described.output_schema = Some(schema.into());
+            Ok(None)
+        }
+        Output::Given(raw) => {
+            let schema: Value = raw.get().map_err(|error| error.to_string())?;
+            let check = SchemaCheck::compile(&schema)?;
+            described.output_schema = Some(raw);
+            Ok(Some(Arc::new(check)))
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Tools: how they are described, and how a call reaches its handler.
+
+mod arguments;
+mod entry;
+mod result;
+mod run;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use trunkline_protocol::model::{self, Icon, ToolAnnotations};
+use trunkline_protocol::{Members, Raw};
+
+pub(crate) use self::entry::ToolEntry;
+pub use self::result::IntoToolResult;
+use self::run::{RawTool, RunTool, TypedTool};
+use crate::call::Context;
+use crate::function::Function;
+use crate::part::{Part, Parts};
+use crate::schema;
+
+type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+
+/// A tool: its description, and the function that a call of it runs.
+///
+/// ```
+/// # use trunkline_server::{Server, Tool};
+/// # use schemars::JsonSchema;
+/// # use serde::Deserialize;
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = Tool::new("add").description("Adds two integers.").run(|Add { a, b }: Add| async move { a + b });
+/// let server = Server::new("demo").with(add);
+/// ```
+#[must_use = "a tool does nothing until it is given to a server"]
+pub struct Tool {
+    described: model::Tool,
+    input: Input,
+    output: Output,
+    mirrors: Vec<(String, String)>,
+    validators: Vec<Check>,
+    replay: bool,
+    run: Option<Box<dyn RunTool>>,
+    problems: Vec<String>,
+}
+
+/// Where the schema of the arguments comes from.
+#[derive(Debug, Default)]
+enum Input {
+    #[default]
+    Unknown,
+    /// The type of the handler's arguments.
+    Derived(schema::InputSchema),
+    /// The author, who is always held to it.
+    Given(Raw),
+}
+
+/// Where the schema of the structured content comes from.
+#[derive(Debug, Default)]
+enum Output {
+    #[default]
+    None,
+    Derived(Value),
+    Given(Raw),
+}
+
+impl Tool {
+    /// Names a tool: 1 to 128 letters, digits, `_`, `-` and `.`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            described: model::Tool { name: name.into(), ..model::Tool::default() },
+            input: Input::Unknown,
+            output: Output::None,
+            mirrors: Vec::new(),
+            validators: Vec::new(),
+            replay: false,
+            run: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Sets what humans call the tool.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.described.title = Some(title.into());
+        self
+    }
+
+    /// Says what the tool does, for the model to read.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.described.description = Some(description.into());
+        self
+    }
+
+    /// Adds a picture.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.described.icons.push(icon);
+        self
+    }
+
+    /// Sets all hints at once.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.described.annotations = Some(annotations);
+        self
+    }
+
+    /// Hints that the tool changes nothing.
+    pub fn read_only(mut self) -> Self {
+        self.hints().read_only = Some(true);
+        self
+    }
+
+    /// Hints that the tool may destroy something, which clients take for granted unless told otherwise.
+    pub fn destructive(mut self) -> Self {
+        self.hints().destructive = Some(true);
+        self
+    }
+
+    /// Hints that the tool only adds and never destroys.
+    pub fn additive(mut self) -> Self {
+        self.hints().destructive = Some(false);
+        self
+    }
+
+    /// Hints that calling the tool twice does no more than calling it once.
+    pub fn idempotent(mut self) -> Self {
+        self.hints().idempotent = Some(true);
+        self
+    }
+
+    /// Hints whether the tool deals with things outside of the server; clients take it for granted unless told otherwise.
+    pub fn open_world(mut self, open_world: bool) -> Self {
+        self.hints().open_world = Some(open_world);
+        self
+    }
+
+    fn hints(&mut self) -> &mut ToolAnnotations {
+        self.described.annotations.get_or_insert_default()
+    }
+
+    /// Adds a member to the tool's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
+        let key = key.into();
+        match Raw::from_value(&value) {
+            Ok(value) => self.described.meta.get_or_insert_with(Members::new).set(key, value),
+            Err(error) => self.problems.push(format!("`_meta` member `{key}` has no JSON form: {error}")),
+        }
+        self
+    }
+
+    /// Lets a call be run again from its start when it has asked something, on any replica, instead of waiting in memory.
+    ///
+    /// The answers so far are kept and given again at once, so what the handler does before its last question happens once
+    /// per round.
+    pub fn replay(mut self) -> Self {
+        self.replay = true;
+        self
+    }
+
+    /// Adds a check of the arguments that no schema can express; its sentence is for the model to read.
+    pub fn validator<F>(mut self, check: F) -> Self
+    where
+        F: Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
+    {
+        self.validators.push(Box::new(check));
+        self
+    }
+
+    /// Has modern HTTP clients repeat an argument in the header `Mcp-Param-{header}`, for proxies to read.
+    pub fn mirror(mut self, argument: impl Into<String>, header: impl Into<String>) -> Self {
+        self.mirrors.push((argument.into(), header.into()));
+        self
+    }
+
+    /// Sets the JSON Schema of the arguments, which every call is then checked against.
+    pub fn input_schema(mut self, schema: impl Into<Raw>) -> Self {
+        self.input = Input::Given(schema.into());
+        self
+    }
+
+    /// Sets the JSON Schema of the structured content, which every result is then checked against.
+    pub fn output_schema(mut self, schema: impl Into<Raw>) -> Self {
+        self.output = Output::Given(schema.into());
+        self
+    }
+
+    /// Sets the handler: an async function whose types make the schemas.
+    pub fn run<Shape, F>(mut self, handler: F) -> Self
+    where
+        Shape: 'static,
+        F: Function<Shape>,
+        F::Arguments: JsonSchema,
+        F::Output: IntoToolResult,
+    {
+        if !matches!(self.input, Input::Given(_)) {
+            self.input = Input::Derived(schema::input::<F::Arguments>());
+        }
+        if let (Some(schema), false) = (F::Output::output_schema(), matches!(self.output, Output::Given(_))) {
+            self.output = Output::Derived(schema);
+        }
+        self.set_handler(Box::new(TypedTool::new(handler)))
+    }
+
+    /// Sets the handler of a tool that is known only at run time: an async function of the context and the arguments.
+    ///
+    /// The schema of the arguments must be given too.
+    pub fn run_raw<F, Fut>(self, handler: F) -> Self
+    where
+        F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoToolResult> + Send + 'static,
+    {
+        self.set_handler(Box::new(RawTool(handler)))
+    }
+
+    fn set_handler(mut self, handler: Box<dyn RunTool>) -> Self {
+        if self.run.replace(handler).is_some() {
+            self.problems.push("has two handlers".to_owned());
+        }
+        self
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("described", &self.described).finish_non_exhaustive()
+    }
+}
+
+impl Part for Tool {
+    fn add_to(self, parts: &mut Parts) {
+        let name = self.described.name.clone();
+        match ToolEntry::build(self) {
+            Ok(entry) => parts.add_tool(entry),
+            Err(problems) => {
+                parts.report(problems.iter().map(|problem| format!("tool `{name}`: {problem}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::CallToolResult;
+use trunkline_protocol::{Raw, Refusal};
+
+use super::arguments::ArgumentCheck;
+use super::result::IntoToolResult;
+use crate::call::{BoxFuture, Context, Outcome};
+use crate::function::Function;
+use crate::schema::SchemaCheck;
+
+pub(super) type Running = BoxFuture<'static, Result<Outcome, Refusal>>;
+
+/// A tool's handler, whatever its types.
+///
+/// The future that it returns is the only one that a call boxes.
+pub(super) trait RunTool: Send + Sync {
+    fn run(&self, request: ToolRequest<'_>) -> Running;
+}
+
+/// A call whose arguments have passed the checks that come before the handler.
+pub(super) struct ToolRequest<'t> {
+    pub(super) context: Context,
+    pub(super) arguments: Raw,
+    pub(super) check: &'t ArgumentCheck,
+    pub(super) output: Option<Arc<SchemaCheck>>,
+}
+
+/// A handler whose arguments have a type.
+pub(super) struct TypedTool<F, Shape> {
+    function: F,
+    shape: PhantomData<fn() -> Shape>,
+}
+
+impl<F, Shape> TypedTool<F, Shape> {
+    pub(super) fn new(function: F) -> Self {
+        Self { function, shape: PhantomData }
+    }
+}
+
+impl<F, Shape> RunTool for TypedTool<F, Shape>
+where
+    F: Function<Shape>,
+    F::Output: IntoToolResult,
+{
+    fn run(&self, request: ToolRequest<'_>) -> Running {
+        let arguments = match request.arguments.decode() {
+            Ok(arguments) => arguments,
+            Err(error) => return said(request.check.explain(&request.arguments, &error)),
+        };
+        let future = self.function.invoke(request.context, arguments);
+        let output = request.output;
+        Box::pin(async move { finish(future.await, output.as_deref()) })
+    }
+}
+
+/// A handler that takes its arguments as they came.
+pub(super) struct RawTool<F>(pub(super) F);
+
+impl<F, Fut> RunTool for RawTool<F>
+where
+    F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output: IntoToolResult> + Send + 'static,
+{
+    fn run(&self, request: ToolRequest<'_>) -> Running {
+        let future = (self.0)(request.context, request.arguments);
+        let output = request.output;
+        Box::pin(async move { finish(future.await, output.as_deref()) })
+    }
+}
+
+/// Answers with a failure that the model may learn from.
+pub(super) fn said(text: String) -> Running {
+    Box::pin(std::future::ready(Ok(Outcome::Done(Reply::Tool(CallToolResult::error(text))))))
+}
+
+fn finish(returned: impl IntoToolResult, output: Option<&SchemaCheck>) -> Result<Outcome, Refusal> {
+    let result = returned.into_tool_result()?;
+    if let Some(check) = output.filter(|_| !result.is_error) {
+        check_output(check, &result)?;
+    }
+    Ok(Outcome::Done(Reply::Tool(result)))
+}
+
+fn check_output(check: &SchemaCheck, result: &CallToolResult) -> Result<(), Refusal> {
+    let complaint = match &result.structured {
+        None => Some("there is no structured content".to_owned()),
+        Some(raw) => match raw.get() {
+            Ok(value) => check.complaint(&value),
+            Err(error) => Some(error.to_string()),
+        },
+    };
+    complaint.map_or(Ok(()), |complaint| {
+        Err(Refusal::INTERNAL
+            .because(format!("the tool's result does not fit its output schema: {complaint}")))
+    })
+}

@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn initialize_opens_a_session() {
         let mut out = Vec::new();
-        let message = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+        let message =
+            br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
         assert_eq!(answer(message, &mut out).unwrap(), Outcome::Opened);
         assert!(String::from_utf8(out).unwrap().contains(r#""protocolVersion":"2025-11-25""#));
     }

@@ -30,12 +30,18 @@ pub fn answer(message: &[u8], out: &mut Vec<u8>) -> serde_json::Result<Outcome> 
     let request: Request<'_> = serde_json::from_slice(message)?;
     let Some(id) = request.id else { return Ok(Outcome::Silent) };
     match request.method.as_ref() {
-        "initialize" => answer::write(out, id, answer::Opening::new()).map(|()| Outcome::Opened),
-        "subscriptions/listen" => answer::write_acknowledgement(out, id).map(|()| Outcome::Listening),
+        "initialize" => {
+            answer::push_opening(out, id);
+            Ok(Outcome::Opened)
+        }
+        "subscriptions/listen" => {
+            answer::push_acknowledgement(out, id);
+            Ok(Outcome::Listening)
+        }
         _ => {
             let text = request.params.arguments.as_ref().map_or("", |arguments| arguments.message.as_ref());
-            let result = answer::ToolResult::new(text, request.params.is_modern());
-            answer::write(out, id, result).map(|()| Outcome::Answered)
+            answer::push_tool_result(out, id, text, request.params.is_modern())?;
+            Ok(Outcome::Answered)
         }
     }
 }
@@ -81,5 +87,17 @@ mod tests {
             br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
         assert_eq!(answer(message, &mut out).unwrap(), Outcome::Opened);
         assert!(String::from_utf8(out).unwrap().contains(r#""protocolVersion":"2025-11-25""#));
+    }
+
+    #[test]
+    fn listen_is_acknowledged_under_its_own_id() {
+        let mut out = Vec::new();
+        let message =
+            br#"{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}"#;
+        assert_eq!(answer(message, &mut out).unwrap(), Outcome::Listening);
+        let event = String::from_utf8(out).unwrap();
+        let data = event.strip_prefix("data: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
+        let notification: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(notification["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 4);
     }
 }

@@ -14,6 +14,7 @@ mod verdict;
 mod wire;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -56,8 +57,17 @@ enum Command {
     Instructions(instructions::InstructionArguments),
 }
 
-fn main() -> Result<()> {
-    let Arguments { servers, command } = Arguments::parse();
+fn main() -> ExitCode {
+    match run_command(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
     let output = if servers.show_server_output { ServerOutput::Shown } else { ServerOutput::Hidden };
     let binaries = Binaries::locate(servers.ours, output)?;
     if !binaries.have_ours() {

@@ -10,10 +10,11 @@ import report
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from peer import Inbox, Inputs, Json, Progress
 from pydantic import AnyUrl
 
 
-def wire(model: Any) -> checks.Json:
+def wire(model: Any) -> Json:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -25,8 +26,8 @@ class PeerV1:
 
     def __init__(self, over_http: bool) -> None:
         self.over_http = over_http
-        self.inputs = checks.Inputs()
-        self.inbox = checks.Inbox()
+        self.inputs = Inputs()
+        self.inbox = Inbox()
         self.faults: list[str] = []
         self.session: ClientSession
         self.welcome: types.InitializeResult
@@ -63,14 +64,14 @@ class PeerV1:
     def about(self) -> tuple[str, str]:
         return self.welcome.protocolVersion, self.welcome.serverInfo.name
 
-    async def list_all(self, kind: str) -> list[checks.Json]:
+    async def list_all(self, kind: str) -> list[Json]:
         method = {
             "tools": self.session.list_tools,
             "prompts": self.session.list_prompts,
             "resources": self.session.list_resources,
             "resourceTemplates": self.session.list_resource_templates,
         }[kind]
-        found: list[checks.Json] = []
+        found: list[Json] = []
         cursor: str | None = None
         while True:
             page = wire(await method(params=types.PaginatedRequestParams(cursor=cursor)))
@@ -80,21 +81,21 @@ class PeerV1:
                 return found
 
     async def call(
-        self, name: str, arguments: checks.Json, on_progress: checks.Progress | None = None
-    ) -> checks.Json:
+        self, name: str, arguments: Json, on_progress: Progress | None = None
+    ) -> Json:
         return wire(await self.session.call_tool(name, arguments, progress_callback=on_progress))
 
-    async def read(self, uri: str) -> checks.Json:
+    async def read(self, uri: str) -> Json:
         return wire(await self.session.read_resource(AnyUrl(uri)))
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> checks.Json:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> Json:
         return wire(await self.session.get_prompt(name, arguments))
 
-    async def complete(self, prompt: str, argument: str, value: str) -> checks.Json:
+    async def complete(self, prompt: str, argument: str, value: str) -> Json:
         reference = types.PromptReference(type="ref/prompt", name=prompt)
         return wire(await self.session.complete(reference, {"name": argument, "value": value}))
 
-    async def cancel_call(self, name: str, arguments: checks.Json) -> None:
+    async def cancel_call(self, name: str, arguments: Json) -> None:
         # This generation of the SDK sends no cancellation by itself when a caller gives up,
         # and it numbers its requests in order, so the next number is the one to name.
         request_id = self.session._request_id

@@ -12,12 +12,13 @@ import mcp_types as types
 import report
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from peer import Inbox, Inputs, Json, Progress
 
 # The legacy requests are deprecated in this SDK, and they are exactly what the legacy mode is here to send.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 
-def wire(model: Any) -> checks.Json:
+def wire(model: Any) -> Json:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -30,8 +31,8 @@ class PeerV2:
         self.modern = options.mode != "legacy"
         self.probed = options.mode != checks.MODERN_REVISION
         self.over_http = options.url is not None
-        self.inputs = checks.Inputs()
-        self.inbox = checks.Inbox()
+        self.inputs = Inputs()
+        self.inbox = Inbox()
         self.faults: list[str] = []
         self.client = Client(
             options.url or StdioServerParameters(command=options.command[0], args=options.command[1:]),
@@ -65,14 +66,14 @@ class PeerV2:
         server = self.client.server_info
         return self.client.protocol_version, server.name if server else unknown
 
-    async def list_all(self, kind: str) -> list[checks.Json]:
+    async def list_all(self, kind: str) -> list[Json]:
         method = {
             "tools": self.client.list_tools,
             "prompts": self.client.list_prompts,
             "resources": self.client.list_resources,
             "resourceTemplates": self.client.list_resource_templates,
         }[kind]
-        found: list[checks.Json] = []
+        found: list[Json] = []
         cursor: str | None = None
         while True:
             page = wire(await method(cursor=cursor, cache_mode="refresh"))
@@ -82,21 +83,21 @@ class PeerV2:
                 return found
 
     async def call(
-        self, name: str, arguments: checks.Json, on_progress: checks.Progress | None = None
-    ) -> checks.Json:
+        self, name: str, arguments: Json, on_progress: Progress | None = None
+    ) -> Json:
         return wire(await self.client.call_tool(name, arguments, progress_callback=on_progress))
 
-    async def read(self, uri: str) -> checks.Json:
+    async def read(self, uri: str) -> Json:
         return wire(await self.client.read_resource(uri))
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> checks.Json:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> Json:
         return wire(await self.client.get_prompt(name, arguments))
 
-    async def complete(self, prompt: str, argument: str, value: str) -> checks.Json:
+    async def complete(self, prompt: str, argument: str, value: str) -> Json:
         reference = types.PromptReference(type="ref/prompt", name=prompt)
         return wire(await self.client.complete(reference, {"name": argument, "value": value}))
 
-    async def cancel_call(self, name: str, arguments: checks.Json) -> None:
+    async def cancel_call(self, name: str, arguments: Json) -> None:
         # Leaving the scope makes the SDK cancel: by a notification, or by closing the answer's stream.
         with anyio.move_on_after(0.3) as scope:
             await self.client.call_tool(name, arguments)

@@ -1,1 +1,63 @@
-fn main() {}
+//! The project's own commands, run as `cargo xtask COMMAND`; each command is one file.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these commands talk to a person at a terminal or to the log of a build"
+)]
+
+mod args;
+mod conformance;
+mod fixture;
+#[cfg(test)]
+mod floors;
+mod interop;
+mod run;
+mod table;
+mod test;
+mod tools;
+mod verdict;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use args::Args;
+
+/// What every command returns; an error is one sentence for the person who ran it.
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test         everything a change has to pass    [--only STEP]... [--skip STEP]...
+  conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
+                                                  [--url URL] [--command \"CLIENT\"]
+  interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  tools        install what the two above need
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let args = Args::new(arguments);
+    let outcome = match command.as_str() {
+        "test" => test::command(args),
+        "conformance" => conformance::command(args),
+        "interop" => interop::command(args),
+        "tools" => args.finish().and_then(|()| tools::install().map(drop)),
+        _ => Err(USAGE.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Gives the folder that holds the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}

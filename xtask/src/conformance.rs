@@ -1,0 +1,205 @@
+//! `cargo xtask conformance`: runs the official suite and judges every check that it made.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::args::Args;
+use crate::fixture::{self, Server};
+use crate::table::Table;
+use crate::tools::{self, Tools};
+use crate::verdict::Verdict;
+use crate::{Outcome, run};
+
+/// The revisions whose required scenarios the suite has frozen.
+const SCORED: &[&str] = &["2025-11-25", "2026-07-28"];
+
+/// The revisions that the suite can speak.
+const SPOKEN: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+
+/// Statuses that have a column of their own; any other is counted in the column of the bad ones.
+const COLUMNS: &[&str] = &["SUCCESS", "SKIPPED", "INFO", "WARNING", "FAILURE"];
+
+const RUN_LIMIT: Duration = Duration::from_secs(900);
+
+/// What is tested: a server by its URL, or a client by its command line.
+#[derive(Debug)]
+enum Subject {
+    Server(String),
+    Client(String),
+}
+
+/// One run of the suite.
+#[derive(Debug, PartialEq, Eq)]
+struct Run {
+    name: String,
+    arguments: Vec<String>,
+}
+
+/// Which runs were asked for.
+#[derive(Debug, Default)]
+struct Choice {
+    spec_version: Option<String>,
+    quick: bool,
+}
+
+pub(crate) fn command(mut args: Args) -> Outcome {
+    let client = args.choice(&["server", "client"]).as_deref() == Some("client");
+    let choice = Choice { spec_version: args.value("--spec-version")?, quick: args.flag("--quick") };
+    let verbose = args.flag("--verbose");
+    let url = args.value("--url")?;
+    let client_command = args.value("--command")?;
+    args.finish()?;
+    let runs = plan(&choice)?;
+    let tools = tools::install()?;
+    if client || client_command.is_some() {
+        let command = match client_command {
+            Some(command) => command,
+            None => fixture::build("everything-client")?.display().to_string(),
+        };
+        return judge(&tools, &Subject::Client(command), &runs, verbose);
+    }
+    if let Some(url) = url {
+        return judge(&tools, &Subject::Server(url), &runs, verbose);
+    }
+    // One process for all runs: a server must not mind what earlier clients spoke.
+    let server = Server::start(&fixture::build("everything-server")?)?;
+    judge(&tools, &Subject::Server(server.url()), &runs, verbose)
+}
+
+/// Lists the runs: the scored sets, then everything the suite has at each revision, then the extensions.
+fn plan(choice: &Choice) -> Outcome<Vec<Run>> {
+    let wanted = |version: &&&str| choice.spec_version.as_deref().is_none_or(|only| only == **version);
+    let run = |name: String, arguments: &[&str]| Run {
+        name,
+        arguments: arguments.iter().map(ToString::to_string).collect(),
+    };
+    let mut runs = Vec::new();
+    for version in SCORED.iter().filter(wanted) {
+        runs.push(run(format!("required-{version}"), &["--requirements", version]));
+    }
+    if !choice.quick {
+        for version in SPOKEN.iter().filter(wanted) {
+            runs.push(run(format!("all-{version}"), &["--suite", "all", "--spec-version", version]));
+        }
+        if choice.spec_version.is_none() {
+            runs.push(run("all".to_owned(), &["--suite", "all"]));
+        }
+    }
+    if runs.is_empty() {
+        let version = choice.spec_version.as_deref().unwrap_or_default();
+        return Err(format!(
+            "there is nothing to run at `{version}`; the suite speaks {}",
+            SPOKEN.join(", ")
+        )
+        .into());
+    }
+    Ok(runs)
+}
+
+fn judge(tools: &Tools, subject: &Subject, runs: &[Run], verbose: bool) -> Outcome {
+    let results = fixture::results_folder("conformance")?;
+    let mut table =
+        Table::new(&["run", "scenarios", "success", "skipped", "info", "warning", "failure", "exempt"]);
+    let mut bad = 0;
+    for run in runs {
+        let verdict = run_suite(tools, subject, run, &results)?;
+        bad += show(&run.name, &verdict, verbose);
+        table.row(row(&run.name, &verdict));
+    }
+    print!("\n{}", table.render());
+    println!("Everything the suite wrote is in {}.", results.display());
+    if bad > 0 {
+        return Err(format!("the conformance suite has {bad} complaints").into());
+    }
+    Ok(())
+}
+
+fn run_suite(tools: &Tools, subject: &Subject, run: &Run, results: &Path) -> Outcome<Verdict> {
+    println!("conformance {}", run.arguments.join(" "));
+    let folder = results.join(&run.name);
+    let log = results.join(format!("{}.log", run.name));
+    std::fs::create_dir_all(&folder)?;
+    let mut command = suite(tools, subject);
+    command.args(&run.arguments).arg("--output-dir").arg(&folder);
+    let status = run::run_logged(&mut command, &log, RUN_LIMIT)?;
+    let verdict = Verdict::read(&folder).map_err(|error| format!("{error}; see {}", log.display()))?;
+    // The suite ends with 1 when a check failed; any other end means that it broke down itself.
+    let explained = verdict.bad().count() + verdict.exempt() > 0;
+    if status.success() || (status.code() == Some(1) && explained) {
+        Ok(verdict)
+    } else {
+        Err(format!("the suite ended with {status} and no check says why; see {}", log.display()).into())
+    }
+}
+
+fn suite(tools: &Tools, subject: &Subject) -> Command {
+    let mut command = run::command(&tools.node);
+    command.arg(&tools.conformance);
+    match subject {
+        Subject::Server(url) => command.args(["server", "--url", url]),
+        Subject::Client(line) => command.args(["client", "--command", line]),
+    };
+    command
+}
+
+/// Prints what needs to be seen and counts the checks that fail the run.
+fn show(run: &str, verdict: &Verdict, verbose: bool) -> usize {
+    for check in
+        verdict.checks.iter().filter(|check| verbose && matches!(check.status.as_str(), "SKIPPED" | "INFO"))
+    {
+        println!("  {} {run} {} {}: {}", check.status, check.scenario, check.id, check.message);
+    }
+    for check in verdict.bad() {
+        println!("  {} {run} {} {}: {}", check.status, check.scenario, check.id, check.message);
+    }
+    verdict.bad().count()
+}
+
+fn row(run: &str, verdict: &Verdict) -> Vec<String> {
+    let tally = verdict.tally();
+    let unknown: usize =
+        tally.iter().filter(|(status, _)| !COLUMNS.contains(status)).map(|(_, count)| count).sum();
+    let mut cells = vec![run.to_owned(), verdict.scenarios.to_string()];
+    for status in COLUMNS {
+        let more = if *status == "FAILURE" { unknown } else { 0 };
+        cells.push((tally.get(status).unwrap_or(&0) + more).to_string());
+    }
+    cells.push(verdict.exempt().to_string());
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(spec_version: Option<&str>, quick: bool) -> Vec<String> {
+        let choice = Choice { spec_version: spec_version.map(str::to_owned), quick };
+        plan(&choice).unwrap().into_iter().map(|run| run.name).collect()
+    }
+
+    #[test]
+    fn the_plan_holds_the_scored_sets_and_every_revision() {
+        assert_eq!(
+            names(None, false),
+            [
+                "required-2025-11-25",
+                "required-2026-07-28",
+                "all-2025-03-26",
+                "all-2025-06-18",
+                "all-2025-11-25",
+                "all-2026-07-28",
+                "all",
+            ]
+        );
+        assert_eq!(names(None, true), ["required-2025-11-25", "required-2026-07-28"]);
+        assert_eq!(names(Some("2025-06-18"), false), ["all-2025-06-18"]);
+        assert_eq!(names(Some("2026-07-28"), false), ["required-2026-07-28", "all-2026-07-28"]);
+    }
+
+    #[test]
+    fn a_revision_that_nobody_speaks_is_refused() {
+        let choice = Choice { spec_version: Some("2024-01-01".to_owned()), quick: false };
+        assert!(plan(&choice).unwrap_err().to_string().contains("2024-01-01"));
+    }
+}

@@ -1,0 +1,69 @@
+//! Builds and starts the fixtures of `conformance/` that the suites are run against.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::run::{self, Running};
+use crate::{Outcome, root};
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// Builds one binary of `trunkline-conformance` and tells where it is.
+pub(crate) fn build(binary: &str) -> Outcome<PathBuf> {
+    let messages = run::output(run::cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "trunkline-conformance",
+        "--bin",
+        binary,
+        "--message-format=json-render-diagnostics",
+    ]))?;
+    // Cargo says where it put the binary, which depends on the settings of the machine.
+    let executable =
+        messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
+            let ours = message.get("target")?.get("name")? == binary;
+            message.get("executable")?.as_str().filter(|_| ours).map(PathBuf::from)
+        });
+    executable.ok_or_else(|| format!("cargo built no binary `{binary}`").into())
+}
+
+/// The fixture server, listening; it ends when this value goes.
+#[derive(Debug)]
+pub(crate) struct Server {
+    _running: Running,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Starts the binary on a free port and waits until it listens.
+    pub(crate) fn start(binary: &PathBuf) -> Outcome<Self> {
+        let address = free_address()?;
+        let mut running = Running::start(run::command(binary).arg("--http").arg(address.to_string()))?;
+        running
+            .wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())
+            .map_err(|error| format!("{} did not start on {address}: {error}", binary.display()))?;
+        Ok(Self { _running: running, address })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+}
+
+/// Makes an empty folder for the results of one command, under `target/`.
+pub(crate) fn results_folder(name: &str) -> Outcome<PathBuf> {
+    let folder = root().join("target").join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn free_address() -> Outcome<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}

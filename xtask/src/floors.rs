@@ -1,0 +1,178 @@
+//! Tests that hold the structure of the workspace: who may use whom, and how much we depend on.
+
+use serde_json::Value;
+
+use crate::{root, run};
+
+/// Every room and its floor; a room may use only rooms on a lower one.
+const FLOORS: &[(&str, u8)] = &[
+    ("protocol", 0),
+    ("transport", 1),
+    ("session", 1),
+    ("server", 2),
+    ("client", 2),
+    ("commands", 3),
+    ("config", 3),
+    ("hub", 4),
+    ("cli", 5),
+];
+
+/// The macros expand to calls of the server and so need nothing; only the facade needs them.
+const MACROS: &str = "macros";
+
+/// What the facade `trunkline` puts together.
+const FACADE: &[&str] = &["server", "client", MACROS, "transport", "session"];
+
+/// Packages that stand beside the rooms and may use any of them.
+const FREE: &[&str] = &["trunkline-conformance", "xtask"];
+
+/// All that the pure core may depend on: nothing here does IO, reads a clock or draws random numbers.
+const PROTOCOL_MAY_USE: &[&str] =
+    &["base64", "bytes", "bytestring", "memchr", "serde", "serde_json", "smallvec", "thiserror"];
+
+/// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
+const MOST_PACKAGES: usize = 260;
+
+/// Where a package stands in the house.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<'a> {
+    Room(&'a str, u8),
+    Macros,
+    Facade,
+    Free,
+    /// One of ours that nobody has given a place.
+    Nowhere,
+    /// Someone else's package.
+    Outside,
+}
+
+fn place(package: &str) -> Place<'_> {
+    if package == "trunkline" {
+        return Place::Facade;
+    }
+    if FREE.contains(&package) {
+        return Place::Free;
+    }
+    match package.strip_prefix("trunkline-") {
+        None => Place::Outside,
+        Some(MACROS) => Place::Macros,
+        Some(room) => {
+            let floor = FLOORS.iter().find(|(name, _)| *name == room);
+            floor.map_or(Place::Nowhere, |(_, floor)| Place::Room(room, *floor))
+        }
+    }
+}
+
+fn may_use(user: Place<'_>, used: Place<'_>) -> bool {
+    match (user, used) {
+        (_, Place::Outside) | (Place::Free, _) | (Place::Facade, Place::Macros) => true,
+        (Place::Room(_, above), Place::Room(_, below)) => below < above,
+        (Place::Facade, Place::Room(room, _)) => FACADE.contains(&room),
+        _ => false,
+    }
+}
+
+/// Gives one sentence for each rule that the workspace breaks.
+fn violations(metadata: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let user = package["name"].as_str().unwrap_or_default();
+        if place(user) == Place::Nowhere {
+            found.push(format!("{user} has no floor"));
+        }
+        for used in normal_dependencies(package) {
+            if !may_use(place(user), place(used)) {
+                found.push(format!("{user} may not use {used}"));
+            }
+            if user == "trunkline-protocol" && !PROTOCOL_MAY_USE.contains(&used) {
+                found.push(format!("{user} has to stay pure and may not use {used}"));
+            }
+        }
+    }
+    found
+}
+
+/// Names what a package needs to run; what its tests and its build need is its own business.
+fn normal_dependencies(package: &Value) -> impl Iterator<Item = &str> {
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    dependencies
+        .filter(|dependency| dependency["kind"].is_null())
+        .filter_map(|dependency| dependency["name"].as_str())
+}
+
+fn packages_in(lock: &str) -> usize {
+    lock.lines().filter(|line| *line == "[[package]]").count()
+}
+
+#[test]
+fn every_room_uses_only_rooms_on_lower_floors() {
+    let text = run::output(run::cargo().args(["metadata", "--format-version", "1", "--no-deps"])).unwrap();
+    let metadata: Value = serde_json::from_str(&text).unwrap();
+    assert!(
+        metadata["packages"].as_array().is_some_and(|packages| packages.len() > 5),
+        "cargo listed no packages"
+    );
+    let found = violations(&metadata);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_lock_file_stays_small() {
+    let count = packages_in(&std::fs::read_to_string(root().join("Cargo.lock")).unwrap());
+    assert!(
+        (1..=MOST_PACKAGES).contains(&count),
+        "Cargo.lock holds {count} packages; the limit is {MOST_PACKAGES}"
+    );
+}
+
+#[test]
+fn the_checker_sees_every_way_to_break_the_rules() {
+    // Who uses whom, as what kind of dependency, and what the checker says.
+    let table = [
+        ("trunkline-server", "trunkline-protocol", None, ""),
+        ("trunkline-server", "tokio", None, ""),
+        ("trunkline-cli", "trunkline-hub", None, ""),
+        ("trunkline", "trunkline-macros", None, ""),
+        ("trunkline", "trunkline-client", None, ""),
+        ("trunkline-conformance", "trunkline", None, ""),
+        ("xtask", "trunkline-cli", None, ""),
+        ("trunkline-protocol", "serde", None, ""),
+        ("trunkline-protocol", "proptest", Some("dev"), ""),
+        ("trunkline-protocol", "trunkline-server", Some("dev"), ""),
+        ("trunkline-transport", "trunkline-server", None, "trunkline-transport may not use trunkline-server"),
+        (
+            "trunkline-session",
+            "trunkline-transport",
+            None,
+            "trunkline-session may not use trunkline-transport",
+        ),
+        ("trunkline-client", "trunkline-server", None, "trunkline-client may not use trunkline-server"),
+        ("trunkline-config", "trunkline-commands", None, "trunkline-config may not use trunkline-commands"),
+        ("trunkline-macros", "trunkline-protocol", None, "trunkline-macros may not use trunkline-protocol"),
+        ("trunkline-server", "trunkline-macros", None, "trunkline-server may not use trunkline-macros"),
+        ("trunkline", "trunkline-hub", None, "trunkline may not use trunkline-hub"),
+        ("trunkline", "trunkline-protocol", None, "trunkline may not use trunkline-protocol"),
+        ("trunkline-hub", "trunkline", None, "trunkline-hub may not use trunkline"),
+        ("trunkline-cli", "trunkline", None, "trunkline-cli may not use trunkline"),
+        ("trunkline-hub", "xtask", None, "trunkline-hub may not use xtask"),
+        ("trunkline-attic", "serde", None, "trunkline-attic has no floor"),
+        ("trunkline-protocol", "tokio", None, "trunkline-protocol has to stay pure and may not use tokio"),
+        (
+            "trunkline-protocol",
+            "getrandom",
+            None,
+            "trunkline-protocol has to stay pure and may not use getrandom",
+        ),
+    ];
+    for (user, used, kind, expected) in table {
+        let metadata = serde_json::json!({
+            "packages": [{ "name": user, "dependencies": [{ "name": used, "kind": kind }] }]
+        });
+        assert_eq!(violations(&metadata).join("; "), expected, "{user} uses {used}");
+    }
+}
+
+#[test]
+fn packages_are_counted_by_their_headings() {
+    assert_eq!(packages_in("version = 4\n\n[[package]]\nname = \"a\"\n\n[[package]]\nname = \"b\"\n"), 2);
+}

@@ -1,0 +1,128 @@
+//! Starts other programs: the only place here that may.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::{Outcome, root};
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// Prepares a program to run in the root of the repository.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the rule is about the toolkit, and these commands exist to run other programs"
+)]
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    command
+}
+
+/// Prepares the cargo that is running us.
+pub(crate) fn cargo() -> Command {
+    command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs a program to its end; what it prints is seen as it comes.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    let status = command.status().map_err(|error| could_not_start(command, &error))?;
+    if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line(command)).into()) }
+}
+
+/// Runs a program to its end and returns what it printed on its standard output.
+pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+    command.stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| could_not_start(command, &error))?;
+    if !output.status.success() {
+        return Err(format!("`{}` failed: {}", line(command), output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Runs a program to its end or to the limit, with everything it prints going to a file.
+pub(crate) fn run_logged(command: &mut Command, log: &Path, limit: Duration) -> Outcome<ExitStatus> {
+    let file = File::create(log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    let mut running = Running::start(command)?;
+    let deadline = Instant::now() + limit;
+    while Instant::now() < deadline {
+        if let Some(status) = running.ended()? {
+            return Ok(status);
+        }
+        sleep(POLL);
+    }
+    Err(format!("`{}` did not end within {} s; see {}", line(command), limit.as_secs(), log.display()).into())
+}
+
+/// A program in the background that is ended when this value goes.
+#[derive(Debug)]
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
+        let child = command.spawn().map_err(|error| could_not_start(command, &error))?;
+        Ok(Self(child))
+    }
+
+    /// Tells how the program ended, if it has.
+    pub(crate) fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        Ok(self.0.try_wait()?)
+    }
+
+    /// Waits until `ready` says so; fails if the program ends first or the limit passes.
+    pub(crate) fn wait_until(&mut self, limit: Duration, ready: impl Fn() -> bool) -> Outcome {
+        let deadline = Instant::now() + limit;
+        while !ready() {
+            if let Some(status) = self.ended()? {
+                return Err(format!("it ended before it was ready: {status}").into());
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("it was not ready within {} s", limit.as_secs()).into());
+            }
+            sleep(POLL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if the program has already ended, which is all that is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Writes a command the way it would be typed.
+pub(crate) fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+fn could_not_start(command: &Command, error: &std::io::Error) -> String {
+    format!("could not start `{}`: {error}", line(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_fails_or_does_not_exist_is_named_in_the_error() {
+        let failed = run(cargo().arg("no-such-command").stderr(Stdio::null())).unwrap_err();
+        assert!(failed.to_string().contains("no-such-command"), "{failed}");
+        let absent = run(&mut command("no-such-program")).unwrap_err();
+        assert!(absent.to_string().contains("could not start `no-such-program`"), "{absent}");
+    }
+
+    #[test]
+    fn a_program_that_ends_is_not_waited_for() {
+        let mut running = Running::start(cargo().arg("--version").stdout(Stdio::null())).unwrap();
+        let error = running.wait_until(Duration::from_secs(60), || false).unwrap_err();
+        assert!(error.to_string().contains("ended before it was ready"), "{error}");
+    }
+}

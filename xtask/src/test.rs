@@ -1,0 +1,96 @@
+//! `cargo xtask test`: every step that a change has to pass, in order.
+
+use std::time::Instant;
+
+use crate::args::Args;
+use crate::table::Table;
+use crate::{Outcome, conformance, interop, run};
+
+type Step = fn() -> Outcome;
+
+/// The steps by name; the cheap ones come first.
+const STEPS: &[(&str, Step)] = &[
+    ("fmt", || cargo(&["fmt", "--all", "--check"])),
+    ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    ("docs", docs),
+    ("test", || cargo(&["test", "--workspace"])),
+    ("fuzz", || cargo(&["test", "--manifest-path", "fuzz/Cargo.toml"])),
+    ("bench", || cargo(&["check", "--manifest-path", "bench/Cargo.toml"])),
+    ("conformance", || conformance::command(no_options())),
+    ("interop", || interop::command(no_options())),
+];
+
+pub(crate) fn command(mut args: Args) -> Outcome {
+    let only = args.values("--only")?;
+    let skip = args.values("--skip")?;
+    args.finish()?;
+    let chosen = choose(&only, &skip)?;
+    let mut table = Table::new(&["step", "seconds", "result"]);
+    let mut failed = Vec::new();
+    // A failed step does not stop the ones after it: one run shows everything that is wrong.
+    for (name, step) in STEPS.iter().filter(|(name, _)| chosen.contains(name)) {
+        println!("== {name}");
+        let started = Instant::now();
+        let outcome = step();
+        let seconds = format!("{:.1}", started.elapsed().as_secs_f64());
+        let result = if outcome.is_ok() { "passed" } else { "FAILED" };
+        println!("== {name} {result} after {seconds} s");
+        if let Err(error) = outcome {
+            println!("{error}");
+            failed.push(*name);
+        }
+        table.row(vec![(*name).to_owned(), seconds, result.to_owned()]);
+    }
+    print!("\n{}", table.render());
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", ")).into()) }
+}
+
+/// Gives the names of the steps to run, and refuses a name that no step has.
+fn choose(only: &[String], skip: &[String]) -> Outcome<Vec<&'static str>> {
+    let names: Vec<&'static str> = STEPS.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = only.iter().chain(skip).find(|asked| !names.contains(&asked.as_str())) {
+        return Err(format!("there is no step `{unknown}`; the steps are {}", names.join(", ")).into());
+    }
+    let listed = |list: &[String], name: &str| list.iter().any(|asked| asked == name);
+    Ok(names
+        .into_iter()
+        .filter(|name| (only.is_empty() || listed(only, name)) && !listed(skip, name))
+        .collect())
+}
+
+fn cargo(arguments: &[&str]) -> Outcome {
+    run::run(run::cargo().args(arguments))
+}
+
+fn docs() -> Outcome {
+    run::run(run::cargo().args(["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn no_options() -> Args {
+    Args::new(std::iter::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(only: &[&str], skip: &[&str]) -> Outcome<String> {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        Ok(choose(&owned(only), &owned(skip))?.join(" "))
+    }
+
+    #[test]
+    fn steps_are_chosen_by_name_and_keep_their_order() {
+        let all = "fmt clippy docs test fuzz bench conformance interop";
+        assert_eq!(chosen(&[], &[]).unwrap(), all);
+        assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
+        assert_eq!(chosen(&[], &["fuzz", "bench", "docs"]).unwrap(), "fmt clippy test conformance interop");
+        assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
+    }
+
+    #[test]
+    fn a_step_that_does_not_exist_is_refused() {
+        assert!(chosen(&["tset"], &[]).is_err());
+        assert!(chosen(&[], &["tset"]).is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! Installs the tools that test us, at exact versions, under `.tools/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Outcome, root, run};
+
+/// The versions under test; the lock files in `interop/` pin everything that these need in turn.
+const PINS: &[(&str, &str, &str)] = &[
+    ("node", "24.21.0", NODE_LOCK),
+    ("@modelcontextprotocol/conformance", "0.2.0-alpha.12", NODE_LOCK),
+    ("@modelcontextprotocol/sdk", "1.32.2", NODE_LOCK),
+    ("@modelcontextprotocol/client", "2.4.0", NODE_LOCK),
+    ("mcp", "1.30.0", PYTHON_V1_LOCK),
+    ("mcp", "2.3.0", PYTHON_V2_LOCK),
+];
+
+const NODE_MANIFEST: &str = "interop/node/package.json";
+const NODE_LOCK: &str = "interop/node/package-lock.json";
+const PYTHON_V1_LOCK: &str = "interop/python/requirements-v1.txt";
+const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
+
+/// The file whose presence says that a folder is complete, holding the lock file that it was made from.
+const STAMP: &str = "installed-from";
+
+/// Where the installed tools are.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) node: PathBuf,
+    /// The script of the official suite.
+    pub(crate) conformance: PathBuf,
+    /// A script finds npm's packages only if it lies in this folder.
+    pub(crate) node_folder: PathBuf,
+    pub(crate) python_v1: PathBuf,
+    pub(crate) python_v2: PathBuf,
+}
+
+/// Installs whatever is missing or was installed from another lock file.
+pub(crate) fn install() -> Outcome<Tools> {
+    let folder = root().join(".tools");
+    let node_folder = folder.join("node");
+    install_once(&node_folder, NODE_LOCK, install_node)?;
+    Ok(Tools {
+        node: node_folder.join("node_modules/node/bin/node"),
+        conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+        python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
+        python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
+        node_folder,
+    })
+}
+
+fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
+    install_once(folder, lock, |folder| {
+        let python = folder.join("bin/python");
+        run::run(run::command("python3").args(["-m", "venv"]).arg(folder))?;
+        run::run(
+            run::command(&python)
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
+                .arg(lock),
+        )?;
+        let show = "import importlib.metadata; print(importlib.metadata.version('mcp'))";
+        let version = run::output(run::command(&python).args(["-c", show]))?;
+        expect("mcp", pinned("mcp", lock)?, version.trim())
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
+fn install_node(folder: &Path) -> Outcome {
+    fs::copy(root().join(NODE_MANIFEST), folder.join("package.json"))?;
+    fs::copy(root().join(NODE_LOCK), folder.join("package-lock.json"))?;
+    // The machine's own Node runs this, and may be older than the packages want; ours is among them.
+    run::run(
+        run::command("npm").args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder),
+    )?;
+    let version = run::output(run::command(folder.join("node_modules/node/bin/node")).arg("--version"))?;
+    expect("node", pinned("node", NODE_LOCK)?, version.trim().trim_start_matches('v'))
+}
+
+/// Fills `folder` unless its stamp says that it was filled from the same lock file.
+fn install_once(folder: &Path, lock: &str, fill: impl FnOnce(&Path) -> Outcome) -> Outcome {
+    let wanted =
+        fs::read_to_string(root().join(lock)).map_err(|error| format!("cannot read {lock}: {error}"))?;
+    let stamp = folder.join(STAMP);
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    println!("installing {lock} into {}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)?;
+    fill(folder).map_err(|error| format!("the tools of {lock} could not be installed: {error}"))?;
+    fs::write(stamp, wanted)?;
+    Ok(())
+}
+
+fn pinned(package: &str, lock: &str) -> Outcome<&'static str> {
+    let pin = PINS.iter().find(|(name, _, file)| *name == package && *file == lock);
+    pin.map(|(_, version, _)| *version).ok_or_else(|| format!("{package} has no pin").into())
+}
+
+fn expect(package: &str, wanted: &str, found: &str) -> Outcome {
+    if wanted == found { Ok(()) } else { Err(format!("{package} should be {wanted} and is {found}").into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn read(path: &str) -> String {
+        fs::read_to_string(root().join(path)).unwrap()
+    }
+
+    #[test]
+    fn lock_files_agree_with_the_pins() {
+        let manifest: Value = serde_json::from_str(&read(NODE_MANIFEST)).unwrap();
+        let lock: Value = serde_json::from_str(&read(NODE_LOCK)).unwrap();
+        for (package, version, file) in PINS {
+            if *file == NODE_LOCK {
+                assert_eq!(manifest["dependencies"][package], *version, "{package} in {NODE_MANIFEST}");
+                let locked = &lock["packages"][format!("node_modules/{package}")]["version"];
+                assert_eq!(locked, *version, "{package} in {NODE_LOCK}");
+            } else {
+                let line = format!("{package}=={version}");
+                assert!(read(file).lines().any(|found| found == line), "{line} is not in {file}");
+            }
+        }
+    }
+
+    #[test]
+    fn lock_files_pin_every_version_and_name_no_registry() {
+        let lock: Value = serde_json::from_str(&read(NODE_LOCK)).unwrap();
+        for (name, package) in lock["packages"].as_object().unwrap() {
+            assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
+            assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
+        }
+        for file in [PYTHON_V1_LOCK, PYTHON_V2_LOCK] {
+            for line in read(file).lines() {
+                let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
+                assert!(exact, "`{line}` in {file} is not an exact version");
+            }
+        }
+    }
+}

@@ -14,6 +14,8 @@ mod resource;
 mod schema;
 mod server;
 mod shorten;
+#[cfg(test)]
+mod testing;
 mod text_arguments;
 mod tool;
 

@@ -2,6 +2,8 @@
 
 mod entry;
 mod result;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,9 +11,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::{self, Icon, PromptArgument};
-use trunkline_protocol::Refusal;
 
 pub(crate) use self::entry::{PromptEntry, read_texts};
 pub use self::result::IntoPromptResult;

@@ -4,14 +4,16 @@ mod entry;
 mod result;
 mod template;
 mod template_entry;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
 use bytes::Bytes;
 use serde::Serialize;
+use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
-use trunkline_protocol::Refusal;
 
 pub(crate) use self::entry::ResourceEntry;
 pub use self::result::{Asked, IntoReadResult};

@@ -53,7 +53,11 @@ impl SchemaCheck {
 fn nothing_allowed(found: Option<&Value>) -> String {
     let names = found.and_then(Value::as_object).map(|found| found.keys().map(|name| format!("`{name}`")));
     let names: Vec<_> = names.into_iter().flatten().take(MOST_FAULTS).collect();
-    if names.is_empty() { "must not be given".to_owned() } else { shorten(&format!("no such property: {}", names.join(", "))) }
+    if names.is_empty() {
+        "must not be given".to_owned()
+    } else {
+        shorten(&format!("no such property: {}", names.join(", ")))
+    }
 }
 
 #[cfg(test)]

@@ -130,7 +130,9 @@ fn input_schema(input: Input) -> Result<(Map<String, Value>, Before), String> {
         },
     };
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err("its arguments are not an object: the input schema must say `\"type\": \"object\"`".to_owned());
+        return Err(
+            "its arguments are not an object: the input schema must say `\"type\": \"object\"`".to_owned()
+        );
     }
     Ok((schema, before))
 }

@@ -12,8 +12,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use trunkline_protocol::model::{self, Icon, ToolAnnotations};
 use trunkline_protocol::Raw;
+use trunkline_protocol::model::{self, Icon, ToolAnnotations};
 
 pub(crate) use self::entry::ToolEntry;
 pub use self::result::IntoToolResult;

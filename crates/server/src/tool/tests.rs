@@ -19,7 +19,6 @@ struct Add {
     b: i64,
 }
 
-#[expect(clippy::unused_async, reason = "handlers are async")]
 async fn add(Add { a, b }: Add) -> i64 {
     a + b
 }
@@ -43,12 +42,15 @@ fn handlers_of_every_shape() -> Server {
         .with(Tool::new("nothing").run(|| async { "nothing" }))
         .with(Tool::new("context").run(|context: Context| async move { context.revision().to_string() }))
         .with(Tool::new("both").run(|_: Context, Add { a, .. }: Add| async move { Ok::<_, ToolError>(a) }))
-        .with(Tool::new("volume").run(|volume: Volume| async move {
-            format!("{} {:?}", volume.level, volume.label)
-        }))
+        .with(
+            Tool::new("volume")
+                .run(|volume: Volume| async move { format!("{} {:?}", volume.level, volume.label) }),
+        )
         .with(
             Tool::new("raw")
-                .input_schema(json!({ "type": "object", "required": ["x"], "properties": { "x": { "maximum": 3 } } }))
+                .input_schema(
+                    json!({ "type": "object", "required": ["x"], "properties": { "x": { "maximum": 3 } } }),
+                )
                 .run_raw(|_, arguments| async move { arguments.to_string() }),
         )
         .with(
@@ -160,7 +162,8 @@ fn results_of_types_are_structured_and_described() {
 fn lists_are_written_in_the_revision_of_the_request() {
     let tool = Tool::new("t").title("T").read_only().idempotent().additive().open_world(false).meta("k", 1);
     let handle = Server::new("test").with(tool.run(|| async {})).handle().unwrap();
-    let item = |revision| answer_in(&handle, revision, Method::ToolsList, &json!({})).unwrap()["tools"][0].clone();
+    let item =
+        |revision| answer_in(&handle, revision, Method::ToolsList, &json!({})).unwrap()["tools"][0].clone();
     let hints = json!({
         "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false,
     });
@@ -204,7 +207,10 @@ fn problems_of_tools_are_told_when_the_server_is_built() {
         (Tool::new("t"), "tool `t`: has no handler"),
         (Tool::new("t").run(add).run(add), "has two handlers"),
         (Tool::new("t").run_raw(|_, _| async {}), "has no input schema"),
-        (Tool::new("t").input_schema(json!([])).run_raw(|_, _| async {}), "its input schema is not an object"),
+        (
+            Tool::new("t").input_schema(json!([])).run_raw(|_, _| async {}),
+            "its input schema is not an object",
+        ),
         (Tool::new("t").input_schema(json!({})).run_raw(|_, _| async {}), "`\"type\": \"object\"`"),
         (Tool::new("t").run(|_: String| async {}), "its arguments are not an object"),
         (
@@ -212,7 +218,9 @@ fn problems_of_tools_are_told_when_the_server_is_built() {
             "its input schema is not valid",
         ),
         (
-            Tool::new("t").input_schema(json!({ "type": "object", "$ref": "https://example.com/x" })).run(add),
+            Tool::new("t")
+                .input_schema(json!({ "type": "object", "$ref": "https://example.com/x" }))
+                .run(add),
             "its input schema is not valid",
         ),
         (
@@ -235,7 +243,8 @@ fn mirrored_arguments_are_marked_even_where_they_may_be_left_out() {
     let tool = Tool::new("t").mirror("label", "Label").run(|_: Volume| async {});
     let handle = Server::new("test").with(tool).with(add_tool).handle().unwrap();
     let mirrored = handle.mirrored_arguments("t").unwrap();
-    let headers: Vec<_> = mirrored.iter().map(|param| (param.path().join("."), param.header().to_owned())).collect();
+    let headers: Vec<_> =
+        mirrored.iter().map(|param| (param.path().join("."), param.header().to_owned())).collect();
     assert_eq!(headers, [("label".to_owned(), "Mcp-Param-Label".to_owned())]);
     assert!(handle.mirrored_arguments("add").is_none());
     assert!(handle.mirrored_arguments("none").is_none());

@@ -14,8 +14,11 @@ use std::io;
 pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
 pub use self::values::{header_values, uri_template};
 
-/// Names every target with its function.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+/// What a target does with its bytes.
+pub type Body = fn(&[u8]);
+
+/// Names every target with its body.
+pub const TARGETS: &[(&str, Body)] = &[
     ("line_framer", line_framer),
     ("sse_decoder", sse_decoder),
     ("sse_roundtrip", sse_roundtrip),
@@ -26,13 +29,13 @@ pub const TARGETS: &[(&str, fn(&[u8]))] = &[
 /// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.
 #[macro_export]
 macro_rules! target {
-    ($function:path) => {
+    ($body:path) => {
         #[cfg(fuzzing)]
-        libfuzzer_sys::fuzz_target!(|data: &[u8]| $function(data));
+        libfuzzer_sys::fuzz_target!(|data: &[u8]| $body(data));
 
         #[cfg(not(fuzzing))]
         fn main() -> std::io::Result<()> {
-            $crate::replay(std::env::args().skip(1), $function)
+            $crate::replay(std::env::args().skip(1), $body)
         }
     };
 }
@@ -41,9 +44,9 @@ macro_rules! target {
 ///
 /// # Errors
 /// The first error of reading a file.
-pub fn replay(paths: impl Iterator<Item = String>, function: fn(&[u8])) -> io::Result<()> {
+pub fn replay(paths: impl Iterator<Item = String>, body: Body) -> io::Result<()> {
     for path in paths {
-        function(&fs::read(path)?);
+        body(&fs::read(path)?);
     }
     Ok(())
 }

@@ -16,23 +16,23 @@ fn entries(folder: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_target_survives_its_corpus() {
-    for (name, function) in TARGETS {
+    for (name, body) in TARGETS {
         let files = entries(&format!("corpus/{name}"));
         assert!(files.len() >= 10, "the corpus of `{name}` has only {} files", files.len());
         for file in files {
             println!("{}", file.display());
-            function(&fs::read(&file).expect("a readable file"));
+            body(&fs::read(&file).expect("a readable file"));
         }
     }
 }
 
 #[test]
 fn every_target_survives_being_cut_short() {
-    for (name, function) in TARGETS {
+    for (name, body) in TARGETS {
         for file in entries(&format!("corpus/{name}")) {
             let bytes = fs::read(&file).expect("a readable file");
             for length in 0..bytes.len().min(512) {
-                function(&bytes[..length]);
+                body(&bytes[..length]);
             }
         }
     }

@@ -7,6 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
+use trunkline_protocol::emit;
+
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -66,6 +68,21 @@ impl Change {
             Self::Prompts => "notifications/prompts/list_changed",
             Self::Resources => "notifications/resources/list_changed",
             Self::Updated(_) => "notifications/resources/updated",
+        }
+    }
+}
+
+impl Change {
+    /// Writes the notification in the form that legacy revisions have.
+    pub(crate) fn legacy_message(&self) -> String {
+        match self {
+            Self::Updated(uri) => emit::notification(self.method(), |writer| {
+                writer.open_object();
+                writer.plain_key("uri");
+                writer.string(uri);
+                writer.close_object();
+            }),
+            _ => emit::bare_notification(self.method()),
         }
     }
 }
@@ -131,6 +148,12 @@ impl Subscription {
     /// Waits for the next change.
     pub async fn change(&self) -> Change {
         std::future::poll_fn(|cx| self.poll_change(cx)).await
+    }
+
+    /// Wakes whoever polls, so that it looks at what else it depends on.
+    pub(crate) fn wake(&self) {
+        let waker = lock(&self.watcher.state).waker.take();
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Changes what the subscriber wants to be told of.

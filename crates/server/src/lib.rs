@@ -1,23 +1,38 @@
 //! The server SDK of trunkline: tools, prompts and resources, a handler context, and an edge per protocol era.
+//!
+//! A [`Server`] is made of parts and answers calls. A [`Host`] makes it, or any other [`Handler`], ready to be served
+//! over channels and HTTP, in every revision of the protocol at once.
 
 mod call;
 mod change;
+mod channel;
 mod completer;
+mod core;
 mod dispatch;
+mod edge;
 mod error;
 mod function;
+mod host;
+pub mod http;
 mod json;
+mod limits;
 mod part;
 mod prompt;
 mod registry;
 mod resource;
+mod round;
 mod schema;
 mod server;
 mod shorten;
+mod shutdown;
 #[cfg(test)]
 mod testing;
 mod text_arguments;
 mod tool;
+
+pub use trunkline_protocol as protocol;
+pub use trunkline_session as session;
+pub use trunkline_transport as transport;
 
 pub use self::call::{
     Ask, AskAll, AskError, BoxFuture, Call, Caller, Confirm, Context, Continuation, Fields, Form, Handler,
@@ -26,9 +41,13 @@ pub use self::call::{
 pub use self::change::{Change, Changes, Filter, Subscription};
 pub use self::error::{BuildError, CallError, ToolError};
 pub use self::function::{Function, NoArguments, shape};
+pub use self::host::{Binding, Host, HostOptions, Http, ServeError, Stdio, http, stdio};
 pub use self::json::Json;
+pub use self::limits::Limits;
 pub use self::part::{Part, Parts};
 pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::resource::{Asked, FromUri, IntoReadResult, Resource, ResourceTemplate};
+pub use self::round::{StateKeys, StateKeysError};
 pub use self::server::{Server, ServerHandle};
+pub use self::shutdown::Shutdown;
 pub use self::tool::{IntoToolResult, Tool};

@@ -253,3 +253,30 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_does_not_cost_its_session_memory_for_ever() {
+        let store = MemoryEvents::new(EventLimits::default());
+        let session = SessionId::random();
+        let at = |seq| EventId { stream: StreamId(seq), seq };
+        for seq in 0..256 {
+            store.append(session, Event { id: at(seq), data: Bytes::new() }, Timestamp(seq));
+        }
+        let room = |store: &MemoryEvents| store.log().sessions[&session].events.capacity();
+        assert!(room(&store) >= 256);
+        store.expire(Timestamp(199).plus(store.limits.age));
+        assert_eq!(store.count(), 56);
+        assert!(room(&store) <= 3 * 56, "{} after events grew old", room(&store));
+        for stream in 200..250 {
+            store.forget_stream(session, StreamId(stream));
+        }
+        assert_eq!(store.count(), 6);
+        assert!(room(&store) <= 3 * 6, "{} after streams ended", room(&store));
+    }
+}

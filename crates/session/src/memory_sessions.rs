@@ -8,6 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::session_store::BoxFuture;
 use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
 
+/// How many sessions `expire` looks at before it lets others have the lock; they wait half a millisecond at most.
+const LOOKS_PER_LOCK: usize = 1024;
+
 /// Keeps sessions in memory, for a server that runs on one node.
 ///
 /// One lock guards everything and is held for a few map operations, so that the bounds are exact. Looking a session up
@@ -87,10 +90,11 @@ impl MemorySessions {
         Ok(true)
     }
 
-    fn expire_now(&self, now: Timestamp) -> Vec<SessionId> {
+    /// Looks at up to [`LOOKS_PER_LOCK`] sessions that are due, and says whether that was all.
+    fn expire_some(&self, now: Timestamp, over: &mut Vec<SessionId>) -> Progress {
         let mut table = self.table();
-        let mut over = Vec::new();
-        while let Some(id) = table.take_due(now) {
+        for _ in 0..LOOKS_PER_LOCK {
+            let Some(id) = table.take_due(now) else { return Progress::Done };
             let Some(held) = table.sessions.get(&id) else { continue };
             let end = self.end(&held.record, held.used);
             if end > now {
@@ -100,7 +104,7 @@ impl MemorySessions {
                 over.push(id);
             }
         }
-        over
+        Progress::More
     }
 
     fn delete_now(&self, id: SessionId, principal: &Principal) -> bool {
@@ -156,7 +160,11 @@ impl SessionStore for MemorySessions {
     }
 
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
-        Box::pin(async move { Ok(self.expire_now(now)) })
+        Box::pin(async move {
+            let mut over = Vec::new();
+            while let Progress::More = self.expire_some(now, &mut over) {}
+            Ok(over)
+        })
     }
 
     fn count(&self) -> usize {
@@ -182,6 +190,11 @@ impl fmt::Debug for MemorySessions {
             .field("principals", &table.by_principal.len())
             .finish_non_exhaustive()
     }
+}
+
+enum Progress {
+    Done,
+    More,
 }
 
 struct Held {

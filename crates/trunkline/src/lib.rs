@@ -1,1 +1,42 @@
-//! Placeholder replaced in the next commits.
+//! A toolkit for the Model Context Protocol: any client, any server, any revision.
+//!
+//! A server is made of parts and served over whatever is there. It speaks all five revisions of the protocol, from
+//! 2024-11-05 to 2026-07-28, to every client at once; no handler knows which.
+//!
+//! ```
+//! use trunkline::prelude::*;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Pair { a: i64, b: i64 }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> trunkline::Result<()> {
+//! let add = Tool::new("add").description("Adds two integers.").run(async |Pair { a, b }| a + b);
+//! let server = Server::new("demo").with(add);
+//! assert_eq!(server.call("add", serde_json::json!({"a": 2, "b": 3})).await?.structured.unwrap().as_str(), "5");
+//! # Ok(())
+//! # }
+//! ```
+
+pub use trunkline_protocol as protocol;
+pub use trunkline_server as server;
+pub use trunkline_server::{
+    AskError, BuildError, CallError, Context, Host, HostOptions, Limits, Prompt, Resource, ResourceTemplate,
+    ServeError, Server, ServerHandle, Shutdown, StateKeys, Tool, ToolError, http, stdio,
+};
+pub use trunkline_session as session;
+pub use trunkline_transport as transport;
+
+/// What a program that serves returns; any error becomes one.
+pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
+
+/// Everything that a handler usually needs.
+pub mod prelude {
+    pub use trunkline_protocol::Level;
+    pub use trunkline_protocol::model::{
+        CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
+    };
+    pub use trunkline_server::{
+        Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask, http, sample,
+        stdio,
+    };
+}

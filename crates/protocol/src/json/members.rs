@@ -3,7 +3,6 @@ use std::fmt;
 use bytestring::ByteString;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use smallvec::SmallVec;
 
 use super::{Raw, Writer};
 
@@ -13,7 +12,7 @@ use super::{Raw, Writer};
 /// have; objects with many members are refused at [`Members::MAX`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Members {
-    entries: SmallVec<[(ByteString, Raw); 4]>,
+    entries: Vec<(ByteString, Raw)>,
 }
 
 /// What is wrong with a JSON text that should have been an object.
@@ -156,7 +155,7 @@ impl<'de> Visitor<'de> for MembersSeed<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let mut members = Members::new();
+        let mut members = Members { entries: Vec::with_capacity(4) };
         // Beyond a handful of members a linear duplicate check would be quadratic, so a set takes over.
         let mut seen = std::collections::HashSet::new();
         while let Some(key) = map.next_key_seed(TextSeed(self.0))? {

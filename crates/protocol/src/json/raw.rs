@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{MalformedJson, Members};
+use super::{MalformedJson, Members, Writer};
 
 /// One JSON value as text, sharing the buffer of the message it came from.
 ///
@@ -67,6 +67,12 @@ impl Raw {
     /// Wraps text that a parser or our own writer has already shown to be one JSON value.
     pub(crate) fn trusted(text: ByteString) -> Self {
         Self(text)
+    }
+
+    /// Copies the value out of the message that it came in, so that it no longer keeps that message alive.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(ByteString::from(self.as_str()))
     }
 
     /// Returns the JSON text.
@@ -138,8 +144,6 @@ impl Raw {
         Ok(values.into_iter().map(|value| Self(self.0.slice_ref(value.get()))).collect())
     }
 }
-
-use super::Writer;
 
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

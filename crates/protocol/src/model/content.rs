@@ -9,6 +9,10 @@ use super::{Annotations, MalformedModel, Resource, ResourceBody, ResourceContent
 
 /// One block of content in a result, a prompt or a sampling message.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "blocks live in a `Vec`, are few, and are built and matched by hand"
+)]
 pub enum Content {
     /// Text.
     Text(TextContent),

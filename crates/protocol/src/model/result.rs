@@ -99,9 +99,9 @@ impl CallToolResult {
 /// Who may keep a result for later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CacheScope {
-    /// Anybody, for anybody.
+    /// Anybody, to serve anybody.
     Public,
-    /// Only the one who asked, for himself.
+    /// Only the one who asked.
     #[default]
     Private,
 }

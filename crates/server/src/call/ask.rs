@@ -11,18 +11,19 @@ use trunkline_protocol::model::{
 };
 use trunkline_protocol::{Members, Raw, Refusal};
 
-use super::shared::{Put, Shared};
+use super::context::Context;
+use super::shared::{Given, Put, Shared};
 
 /// A question to the caller's user, model or host, and how its answer is read.
 #[must_use = "a question does nothing until it is given to `Context::ask`"]
 pub struct Ask<T> {
     key: Option<String>,
     question: Question,
-    read: fn(Answer) -> Result<T, AskError>,
+    read: fn(Given) -> Result<T, AskError>,
 }
 
 impl<T> Ask<T> {
-    fn new(question: Question, read: fn(Answer) -> Result<T, AskError>) -> Self {
+    fn new(question: Question, read: fn(Given) -> Result<T, AskError>) -> Self {
         Self { key: None, question, read }
     }
 
@@ -30,6 +31,13 @@ impl<T> Ask<T> {
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
+    }
+}
+
+impl Ask<Raw> {
+    /// Asks a question whose answer is only checked and carried.
+    pub(crate) fn raw(key: String, question: Question) -> Self {
+        Self::new(question, |given| Ok(given.raw)).key(key)
     }
 }
 
@@ -42,8 +50,8 @@ impl<T> fmt::Debug for Ask<T> {
 /// Asks the user to fill in a form; the type of the answer makes the form.
 pub fn ask<T: Form>(message: impl Into<String>) -> Ask<T> {
     let question = FormQuestion { message: message.into(), schema: T::schema(), rest: Members::new() };
-    Ask::new(Question::Form(question), |answer| {
-        let result = elicited(answer)?;
+    Ask::new(Question::Form(question), |given| {
+        let result = elicited(given)?;
         match result.action {
             Action::Accept => {
                 let content = result.content.unwrap_or(Raw::EMPTY_OBJECT);
@@ -69,7 +77,7 @@ pub fn open_url(message: impl Into<String>, url: impl Into<String>) -> Ask<Elici
 
 /// Asks the caller's model.
 pub fn sample(question: SampleQuestion) -> Ask<SampleResult> {
-    Ask::new(Question::Sample(question), |answer| match answer {
+    Ask::new(Question::Sample(question), |given| match given.answer {
         Answer::Sample(result) => Ok(result),
         _ => Err(AskError::wrong_kind()),
     })
@@ -77,14 +85,14 @@ pub fn sample(question: SampleQuestion) -> Ask<SampleResult> {
 
 /// Asks the caller's host for its roots.
 pub fn roots() -> Ask<Vec<Root>> {
-    Ask::new(Question::Roots, |answer| match answer {
+    Ask::new(Question::Roots, |given| match given.answer {
         Answer::Roots(roots) => Ok(roots),
         _ => Err(AskError::wrong_kind()),
     })
 }
 
-fn elicited(answer: Answer) -> Result<ElicitResult, AskError> {
-    match answer {
+fn elicited(given: Given) -> Result<ElicitResult, AskError> {
+    match given.answer {
         Answer::Elicit(result) => Ok(result),
         _ => Err(AskError::wrong_kind()),
     }
@@ -202,7 +210,7 @@ pub(crate) struct Asking<T> {
 
 enum AskState<T> {
     New(Option<Ask<T>>),
-    Open { key: String, read: fn(Answer) -> Result<T, AskError> },
+    Open { key: String, read: fn(Given) -> Result<T, AskError> },
     Over,
 }
 
@@ -221,9 +229,9 @@ impl<T> Future for Asking<T> {
             let Some(ask) = ask.take() else { return Poll::Pending };
             match this.shared.put(ask.key, ask.question) {
                 Ok(Put::Open(key)) => this.state = AskState::Open { key, read: ask.read },
-                Ok(Put::Answered(answer)) => {
+                Ok(Put::Answered(given)) => {
                     this.state = AskState::Over;
-                    return Poll::Ready((ask.read)(answer));
+                    return Poll::Ready((ask.read)(given));
                 }
                 Err(error) => {
                     this.state = AskState::Over;
@@ -232,8 +240,8 @@ impl<T> Future for Asking<T> {
             }
         }
         let AskState::Open { key, read } = &this.state else { return Poll::Pending };
-        let answer = std::task::ready!(this.shared.poll_answer(key, cx));
-        let outcome = answer.and_then(*read);
+        let given = std::task::ready!(this.shared.poll_answer(key, cx));
+        let outcome = given.and_then(*read);
         this.state = AskState::Over;
         Poll::Ready(outcome)
     }
@@ -254,7 +262,7 @@ pub trait AskAll {
 
     /// Puts the questions together and waits for all answers.
     #[doc(hidden)]
-    fn put_all(self, shared: Arc<Shared>) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
+    fn put_all(self, context: &Context) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
 }
 
 macro_rules! ask_all {
@@ -262,9 +270,9 @@ macro_rules! ask_all {
         impl<$($answer: Send),+> AskAll for ($(Ask<$answer>,)+) {
             type Answers = ($($answer,)+);
 
-            async fn put_all(self, shared: Arc<Shared>) -> Result<Self::Answers, AskError> {
+            async fn put_all(self, context: &Context) -> Result<Self::Answers, AskError> {
                 let ($($ask,)+) = self;
-                $(let mut $ask = Waiting::new(shared.clone(), $ask);)+
+                $(let mut $ask = Waiting::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {
                     // Every question is polled in every turn, so that all of them are put before the round closes.
                     let mut open = false;

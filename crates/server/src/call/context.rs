@@ -97,7 +97,7 @@ impl Context {
     /// # Errors
     /// The first [`AskError`] among them, once all are answered or failed.
     pub async fn ask_all<Q: AskAll>(&self, questions: Q) -> Result<Q::Answers, AskError> {
-        questions.put_all(self.shared.clone()).await
+        questions.put_all(self).await
     }
 
     /// Asks the user to fill in a form given as a schema, and returns the answer as it came.

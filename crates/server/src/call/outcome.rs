@@ -75,16 +75,6 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 impl Call {
-    /// Makes the call that follows when the answers to a round have come.
-    pub(crate) fn again(&self, continuation: Bytes) -> Self {
-        Self {
-            method: self.method,
-            params: self.params.clone(),
-            continuation: Some(continuation),
-            context: self.context.clone(),
-        }
-    }
-
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.
     pub fn arguments(&self) -> Raw {
         self.params.get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)

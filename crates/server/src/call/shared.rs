@@ -1,13 +1,15 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Answer, Question};
 use trunkline_protocol::{Level, Method, Raw, Revision};
 
-use super::ask::AskError;
+use super::ask::{Ask, AskError, Asking};
 use super::caller::Caller;
 use super::note::Note;
 
@@ -46,7 +48,7 @@ struct Asked {
     key: String,
     question: Question,
     sent: bool,
-    answer: Option<Result<Answer, AskError>>,
+    answer: Option<Result<Given, AskError>>,
     asker: Option<Waker>,
 }
 
@@ -144,9 +146,9 @@ impl Shared {
             // A malformed answer is not an error: the question is simply put again.
             if let Ok(answer) = question.read_answer(&raw) {
                 if let Some(used) = &mut state.used {
-                    used.push((key, raw));
+                    used.push((key, raw.clone()));
                 }
-                return Ok(Put::Answered(answer));
+                return Ok(Put::Answered(Given { answer, raw }));
             }
         }
         if !question.allowed_by(&state.caller.capabilities()) {
@@ -156,7 +158,7 @@ impl Shared {
         Ok(Put::Open(key))
     }
 
-    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Answer, AskError>> {
+    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Given, AskError>> {
         let mut state = self.lock();
         let Some(at) = state.asked.iter().position(|asked| asked.key == key) else {
             return Poll::Ready(Err(AskError::Ended));
@@ -168,6 +170,38 @@ impl Shared {
         }
         let answer = state.asked.remove(at).answer;
         Poll::Ready(answer.unwrap_or(Err(AskError::Ended)))
+    }
+
+    /// Puts questions whose answers are kept for the next time that the handler is called.
+    pub(crate) async fn collect(self: &Arc<Self>, questions: Vec<(String, Question)>) -> Result<(), AskError> {
+        let mut asked: Vec<_> = questions
+            .into_iter()
+            .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
+            .collect();
+        let mut answers = Vec::with_capacity(asked.len());
+        // Every question is polled in every turn, so that all of them are put before the round closes.
+        std::future::poll_fn(|cx| {
+            let mut failed = None;
+            asked.retain_mut(|(key, asking)| match Pin::new(asking).poll(cx) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(raw)) => {
+                    answers.push((std::mem::take(key), raw));
+                    false
+                }
+                Poll::Ready(Err(error)) => {
+                    failed.get_or_insert(error);
+                    false
+                }
+            });
+            match failed {
+                Some(error) => Poll::Ready(Err(error)),
+                None if asked.is_empty() => Poll::Ready(Ok(())),
+                None => Poll::Pending,
+            }
+        })
+        .await?;
+        self.offer_answers(answers);
+        Ok(())
     }
 
     pub(crate) fn withdraw(&self, key: &str) {
@@ -203,18 +237,17 @@ impl Shared {
     /// Hands an answer to whoever asked under the key; returns false if nobody did.
     pub(crate) fn answer(&self, key: &str, outcome: Result<Raw, AskError>) -> bool {
         let mut state = self.lock();
-        let Some(at) = state.asked.iter().position(|asked| asked.key == key && asked.answer.is_none()) else {
-            return false;
-        };
-        let Some(asked) = state.asked.get_mut(at) else { return false };
-        let answer = match &outcome {
-            Ok(raw) => asked.question.read_answer(raw).map_err(|bad| AskError::Malformed(bad.to_string())),
-            Err(error) => Err(error.clone()),
-        };
-        let well_formed = answer.is_ok();
-        asked.answer = Some(answer);
+        let dialect = Dialect::of(state.caller.revision);
+        let open = state.asked.iter_mut().find(|asked| asked.key == key && asked.answer.is_none());
+        let Some(asked) = open else { return false };
+        let given = outcome.and_then(|raw| match asked.question.read_legacy_answer(dialect, &raw) {
+            Ok(answer) => Ok(Given { answer, raw }),
+            Err(bad) => Err(AskError::Malformed(bad.to_string())),
+        });
+        let keep = given.as_ref().ok().map(|given| given.raw.clone());
+        asked.answer = Some(given);
         let asker = asked.asker.take();
-        if let (Some(used), Ok(raw), true) = (&mut state.used, outcome, well_formed) {
+        if let (Some(used), Some(raw)) = (&mut state.used, keep) {
             used.push((key.to_owned(), raw));
         }
         wake(asker, state);
@@ -306,8 +339,15 @@ impl Shared {
 
 /// How a question stands when it has just been put.
 pub(crate) enum Put {
-    Answered(Answer),
+    Answered(Given),
     Open(String),
+}
+
+/// An answer, as it was understood and as it came.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) answer: Answer,
+    pub(crate) raw: Raw,
 }
 
 /// Wakes a task after the lock is gone, so that the task does not run into it.

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use trunkline_protocol::{Raw, Revision};
-use trunkline_session::{Principal, SessionId, SessionRecord, Timestamp};
+use trunkline_session::{Principal, SessionId, SessionRecord, StoreError, Timestamp};
 
 /// Returns the answer of a store in memory, whose futures are ready at once.
 #[track_caller]
@@ -18,6 +18,12 @@ fn now_ready<T>(future: impl Future<Output = T>) -> T {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("a store in memory never waits"),
     }
+}
+
+/// Returns the answer of a store in memory to a question that it cannot refuse.
+#[track_caller]
+fn answer<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
+    now_ready(future).expect("the store has no reason to refuse")
 }
 
 fn record(principal: &Principal, created: Timestamp) -> SessionRecord {

@@ -7,6 +7,7 @@ use super::{Question, form};
 
 /// What a client answered.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "answers are few and short-lived")]
 pub enum Answer {
     /// To a form or a page.
     Elicit(ElicitResult),

@@ -1,0 +1,10 @@
+//! The measured servers: where their binaries are, how they are started, how they end.
+
+mod binaries;
+mod http;
+mod process;
+mod stdio;
+
+pub(crate) use binaries::{Binaries, Kind, Launch, ServerOutput};
+pub(crate) use http::HttpServer;
+pub(crate) use stdio::StdioServer;

@@ -1,0 +1,265 @@
+//! Questions in every dialect, and their answers.
+
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::*;
+use trunkline_protocol::{Members, Raw, Revision};
+
+use super::{raw, written};
+
+fn form(schema: &str) -> Question {
+    Question::form("m", raw(schema))
+}
+
+fn sample(params: &str) -> Question {
+    Question::Sample(SampleQuestion { params: raw(params).members().unwrap() })
+}
+
+/// Checks the parameters, or the lacking feature, in the five dialects, oldest first.
+#[track_caller]
+fn check_legacy(question: &Question, expected: [Result<&str, &str>; 5]) {
+    for (dialect, expected) in Dialect::ALL.into_iter().zip(expected) {
+        let params = question.to_legacy(dialect, || "E".into());
+        let params = params.as_ref().map(Raw::as_str).map_err(|lacking| {
+            assert_eq!(lacking.revision, dialect.revision());
+            lacking.feature
+        });
+        assert_eq!(params, expected, "{}", dialect.revision());
+    }
+}
+
+#[test]
+fn a_form_begins_with_the_third_revision_and_has_a_mode_from_the_fourth() {
+    let lacking = Err("elicitation");
+    let moded = Ok(r#"{"mode":"form","message":"m","requestedSchema":{ }}"#);
+    let plain = Ok(r#"{"message":"m","requestedSchema":{ }}"#);
+    check_legacy(&form("{ }"), [lacking, lacking, plain, moded, moded]);
+}
+
+#[test]
+fn a_url_begins_with_the_fourth_revision_which_alone_has_an_id_for_it() {
+    let lacking = Err("URL elicitation");
+    let mut question = Question::url("m", "https://x");
+    if let Question::Url(url) = &mut question {
+        url.rest = raw(r#"{"elicitationId":"theirs","_meta":{"a":1}}"#).members().unwrap();
+    }
+    check_legacy(
+        &question,
+        [
+            lacking,
+            lacking,
+            lacking,
+            Ok(r#"{"mode":"url","message":"m","url":"https://x","elicitationId":"E","_meta":{"a":1}}"#),
+            Ok(r#"{"mode":"url","message":"m","url":"https://x","_meta":{"a":1}}"#),
+        ],
+    );
+}
+
+#[test]
+fn roots_are_asked_for_without_parameters() {
+    check_legacy(&Question::Roots, [Ok("{}"); 5]);
+}
+
+#[test]
+fn forms_are_simplified_for_the_third_revision() {
+    let fields = |schema: &str| -> Result<String, &'static str> {
+        let schema = format!(r#"{{"type":"object","properties":{schema},"required":["a"]}}"#);
+        let params = form(&schema).to_legacy(Dialect::of(Revision::V2025_06_18), String::new);
+        let mut params = params.map_err(|lacking| lacking.feature)?.members().unwrap();
+        let schema = params.take("requestedSchema").unwrap();
+        assert!(schema.as_str().ends_with(r#","required":["a"]}"#), "{schema}");
+        Ok(schema.members().unwrap().take("properties").unwrap().as_str().to_owned())
+    };
+    for (given, expected) in [
+        // Untouched, byte for byte.
+        (r#"{ "a": {"type":"string", "enum":["x"]} }"#, Ok(r#"{ "a": {"type":"string", "enum":["x"]} }"#)),
+        (r#"{"a":{"type":"boolean","default":true}}"#, Ok(r#"{"a":{"type":"boolean","default":true}}"#)),
+        // Titled choices.
+        (
+            r#"{"b":{"type":"string", "minLength":1},"a":{"type":"string","oneOf":[{"const":"r","title":"Red"},{"const":"g"}],"description":"d"}}"#,
+            Ok(
+                r#"{"b":{"type":"string", "minLength":1},"a":{"type":"string","enum":["r","g"],"enumNames":["Red","g"],"description":"d"}}"#,
+            ),
+        ),
+        // Defaults.
+        (
+            r#"{"a":{"type":"string","default":"x","title":"A"},"b":{"type":"integer","default":1.0}}"#,
+            Ok(r#"{"a":{"type":"string","title":"A"},"b":{"type":"integer"}}"#),
+        ),
+        // Several choices.
+        (r#"{"a":{"type":"array","items":{"enum":["x"]}}}"#, Err("form fields with several choices")),
+        (
+            r#"{"a":{"oneOf":[{"type":"string"},{"type":"number"}]}}"#,
+            Err("form fields with alternatives other than titled choices"),
+        ),
+    ] {
+        assert_eq!(fields(given).as_deref(), expected.as_ref().map(|s| *s), "{given}");
+        // Later revisions get the form as it is.
+        let schema = format!(r#"{{"type":"object","properties":{given}}}"#);
+        let params = form(&schema).to_legacy(Dialect::of(Revision::V2025_11_25), String::new).unwrap();
+        assert!(params.as_str().ends_with(&format!(r#""requestedSchema":{schema}}}"#)), "{params}");
+    }
+}
+
+#[test]
+fn defaults_that_were_dropped_are_filled_in() {
+    let question = form(
+        r#"{"type":"object","properties":{"a":{"type":"string","default":"x"},"b":{"type":"boolean","default":true},"c":{"type":"number","default":1.50}}}"#,
+    );
+    for (revision, content, expected) in [
+        (Revision::V2025_06_18, r#"{"z": 0}"#, r#"{"z":0,"a":"x","c":1.50}"#),
+        (Revision::V2025_06_18, r#"{ "c":2,"a":"" }"#, r#"{ "c":2,"a":"" }"#),
+        (Revision::V2025_11_25, r#"{"z": 0}"#, r#"{"z": 0}"#),
+    ] {
+        let answer = raw(&format!(r#"{{"action":"accept","content":{content}}}"#));
+        let Ok(Answer::Elicit(result)) = question.read_legacy_answer(Dialect::of(revision), &answer) else {
+            unreachable!("a form has an elicitation as its answer");
+        };
+        assert_eq!(result.content.unwrap().as_str(), expected, "{revision}");
+    }
+}
+
+#[test]
+fn sampling_messages_of_several_blocks_are_split_before_the_fourth_revision() {
+    let given = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"}],"_meta":{"k":1}},{"role":"assistant", "content":{"type":"text","text":"b"}}],"maxTokens":5}"#;
+    let split = r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"},"_meta":{"k":1}},{"role":"user","content":{"type":"image","data":"","mimeType":"image/png"},"_meta":{"k":1}},{"role":"assistant", "content":{"type":"text","text":"b"}}],"maxTokens":5}"#;
+    check_legacy(&sample(given), [Ok(split), Ok(split), Ok(split), Ok(given), Ok(given)]);
+}
+
+#[test]
+fn sampling_with_tools_is_refused_before_the_fourth_revision() {
+    for (params, feature) in [
+        (r#"{"messages":[],"tools":[]}"#, "tools in sampling"),
+        (r#"{"messages":[],"toolChoice":{"mode":"none"}}"#, "tools in sampling"),
+        (
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use"}]}]}"#,
+            "tool content in sampling",
+        ),
+        (r#"{"messages":[{"role":"user","content":{"type":"tool_result"}}]}"#, "tool content in sampling"),
+    ] {
+        let lacking = Err(feature);
+        check_legacy(&sample(params), [lacking, lacking, lacking, Ok(params), Ok(params)]);
+    }
+}
+
+#[test]
+fn sampling_with_audio_is_refused_in_the_first_revision() {
+    let params = r#"{"messages":[{"role":"user","content":{"type":"audio"}}]}"#;
+    check_legacy(&sample(params), [Err("audio in sampling"), Ok(params), Ok(params), Ok(params), Ok(params)]);
+}
+
+#[test]
+fn a_question_names_the_capability_that_it_needs() {
+    let plain = SampleQuestion::new([PromptMessage::user("hi")], 10).system("s");
+    for (question, method, capability) in [
+        (form("{}"), "elicitation/create", r#"{"elicitation":{"form":{}}}"#),
+        (Question::url("m", "u"), "elicitation/create", r#"{"elicitation":{"url":{}}}"#),
+        (Question::Sample(plain.clone()), "sampling/createMessage", r#"{"sampling":{}}"#),
+        (Question::Sample(plain.tools(raw("[]"))), "sampling/createMessage", r#"{"sampling":{"tools":{}}}"#),
+        (Question::Roots, "roots/list", r#"{"roots":{}}"#),
+    ] {
+        assert_eq!((question.method(), question.required_capability().as_str()), (method, capability));
+        // Exactly that capability is enough, and nothing is not.
+        let client = ClientCapabilities::read(&raw(capability), Revision::NEWEST).unwrap();
+        assert!(question.allowed_by(&client), "{capability}");
+        assert!(!question.allowed_by(&ClientCapabilities::default()), "{capability}");
+    }
+    let tools = sample(r#"{"tools":[]}"#);
+    let client = ClientCapabilities::read(&raw(r#"{"sampling":{}}"#), Revision::NEWEST).unwrap();
+    assert!(!tools.allowed_by(&client));
+}
+
+#[test]
+fn the_modern_era_asks_within_a_result() {
+    let rest: Members = raw(r#"{"message":"again","_meta":{"k":1}}"#).members().unwrap();
+    let question = Question::Form(FormQuestion { message: "m".into(), schema: raw("{ }"), rest });
+    let messages = SampleQuestion::new(vec![PromptMessage::user("hi")], 10).system("s");
+    for (question, expected) in [
+        (
+            question,
+            r#"{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{ },"_meta":{"k":1}}}"#,
+        ),
+        (
+            Question::Sample(messages),
+            r#"{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":10,"systemPrompt":"s"}}"#,
+        ),
+        (Question::Roots, r#"{"method":"roots/list","params":{}}"#),
+    ] {
+        assert_eq!(written(|writer| question.write_input_request(writer)), expected);
+    }
+}
+
+#[test]
+fn answers_that_fit_are_read() {
+    let elicited = |action, content: Option<&str>, rest: &str| {
+        let rest = raw(rest).members().unwrap();
+        Answer::Elicit(ElicitResult { action, content: content.map(raw), rest })
+    };
+    let sampled = |content: Vec<Content>, stop_reason: Option<&str>| {
+        Answer::Sample(SampleResult {
+            role: Role::Assistant,
+            content,
+            model: "m".into(),
+            stop_reason: stop_reason.map(Into::into),
+            meta: None,
+            rest: Members::new(),
+        })
+    };
+    let root = Root { uri: "file:///a".into(), name: Some("a".into()), ..Root::default() };
+    for (question, answer, expected) in [
+        (form("{}"), r#"{"action":"accept","content":{ }}"#, elicited(Action::Accept, Some("{ }"), "{}")),
+        (form("{}"), r#"{"action":"decline"}"#, elicited(Action::Decline, None, "{}")),
+        (
+            form("{}"),
+            r#"{"action":"cancel","content":null,"x":1}"#,
+            elicited(Action::Cancel, None, r#"{"x":1}"#),
+        ),
+        (Question::url("m", "u"), r#"{"action":"accept"}"#, elicited(Action::Accept, None, "{}")),
+        (
+            sample("{}"),
+            r#"{"role":"assistant","content":{"type":"text","text":"t"},"model":"m","stopReason":"endTurn"}"#,
+            sampled(vec![Content::text("t")], Some("endTurn")),
+        ),
+        (
+            sample("{}"),
+            r#"{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use"}],"model":"m"}"#,
+            sampled(
+                vec![Content::text("t"), Content::ToolUse(raw(r#"{"type":"tool_use"}"#).members().unwrap())],
+                None,
+            ),
+        ),
+        (Question::Roots, r#"{"roots":[{"uri":"file:///a","name":"a"}]}"#, Answer::Roots(vec![root])),
+        (Question::Roots, r#"{"roots":[]}"#, Answer::Roots(vec![])),
+    ] {
+        assert_eq!(question.read_answer(&raw(answer)), Ok(expected), "{answer}");
+    }
+}
+
+#[test]
+fn answers_that_do_not_fit_are_refused_by_the_member() {
+    for (question, answer, problem) in [
+        (form("{}"), "12", "the value must be an object"),
+        (form("{}"), "{}", "`action` is missing"),
+        (form("{}"), r#"{"action":"maybe"}"#, "`action` must be \"accept\", \"decline\" or \"cancel\""),
+        (form("{}"), r#"{"action":"accept"}"#, "`content` must be an object"),
+        (form("{}"), r#"{"action":"accept","content":null}"#, "`content` must be an object"),
+        (form("{}"), r#"{"action":"accept","content":[]}"#, "`content` must be an object"),
+        (sample("{}"), r#"{"role":"assistant","model":"m"}"#, "`content` is missing"),
+        (sample("{}"), r#"{"content":{"type":"text","text":""},"model":"m"}"#, "`role` is missing"),
+        (sample("{}"), r#"{"role":"user","content":{"type":"text","text":""}}"#, "`model` is missing"),
+        (
+            sample("{}"),
+            r#"{"role":"user","content":[{"type":"text"}],"model":"m"}"#,
+            "`content[0].text` is missing",
+        ),
+        (Question::Roots, "null", "the value must be an object"),
+        (Question::Roots, "{}", "`roots` is missing"),
+        (Question::Roots, r#"{"roots":[{"uri":1}]}"#, "`roots[0].uri` must be a string"),
+    ] {
+        let error = question.read_answer(&raw(answer)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("not an answer to `{}`: {problem}", question.method()),
+            "{answer}"
+        );
+    }
+}

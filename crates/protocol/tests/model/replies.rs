@@ -1,0 +1,140 @@
+//! Whole results: what every result of a dialect has, and what legacy ones must not have.
+
+use trunkline_protocol::Raw;
+use trunkline_protocol::codec::{InputRequired, ListReply, Reply, write_reply};
+use trunkline_protocol::model::*;
+
+use super::{check, raw};
+
+const INFO: &str = r#""io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}"#;
+
+/// Checks a reply that all legacy dialects write alike; `$INFO` stands for the server's name in `_meta`.
+#[track_caller]
+fn check_reply(reply: &Reply, legacy: &str, modern: &str) {
+    let info: Raw = raw(r#"{"name":"s","version":"1"}"#);
+    check(
+        |dialect, writer| write_reply(reply, dialect, &info, writer),
+        [legacy, "", "", "", &modern.replace("$INFO", INFO)],
+    );
+}
+
+#[test]
+fn an_empty_reply_is_an_empty_object() {
+    check_reply(&Reply::Empty, "{}", r#"{"resultType":"complete","_meta":{$INFO}}"#);
+}
+
+#[test]
+fn a_tool_reply_says_its_type_even_when_it_is_an_error() {
+    check_reply(
+        &Reply::Tool(CallToolResult::text("hi")),
+        r#"{"content":[{"type":"text","text":"hi"}]}"#,
+        r#"{"resultType":"complete","content":[{"type":"text","text":"hi"}],"_meta":{$INFO}}"#,
+    );
+    check_reply(
+        &Reply::Tool(CallToolResult::error("no")),
+        r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#,
+        r#"{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true,"_meta":{$INFO}}"#,
+    );
+}
+
+#[test]
+fn the_meta_of_a_reply_keeps_its_members_and_gets_our_name() {
+    let theirs = r#"{"a":1,"io.modelcontextprotocol/serverInfo":{"name":"upstream"},"b": 2}"#;
+    for (meta, legacy, modern) in [
+        (theirs, r#"{"messages":[],"_meta":{"a":1,"b":2}}"#, r#"{"a":1,"b":2,$INFO}"#),
+        (r#"{"io.modelcontextprotocol/serverInfo":{}}"#, r#"{"messages":[]}"#, "{$INFO}"),
+        ("{}", r#"{"messages":[],"_meta":{}}"#, "{$INFO}"),
+    ] {
+        let meta = Some(raw(meta).members().unwrap());
+        check_reply(
+            &Reply::Prompt(GetPromptResult { meta, ..GetPromptResult::default() }),
+            legacy,
+            &format!(r#"{{"resultType":"complete","messages":[],"_meta":{modern}}}"#),
+        );
+    }
+}
+
+#[test]
+fn reads_and_lists_say_how_long_they_may_be_kept() {
+    let read = ReadResult {
+        cache: CacheHint { ttl_ms: 1500, scope: CacheScope::Public },
+        ..ReadResult::new(vec![ResourceContents::text("u:", "x")])
+    };
+    check_reply(
+        &Reply::Read(read),
+        r#"{"contents":[{"uri":"u:","text":"x"}]}"#,
+        r#"{"resultType":"complete","contents":[{"uri":"u:","text":"x"}],"ttlMs":1500,"cacheScope":"public","_meta":{$INFO}}"#,
+    );
+    let page = ListReply {
+        key: "tools",
+        items: vec![raw(r#"{ "name":"a" }"#), raw(r#"{"name":"b"}"#)],
+        next_cursor: Some(String::new()),
+        cache: CacheHint::default(),
+    };
+    check_reply(
+        &Reply::List(page),
+        r#"{"tools":[{ "name":"a" },{"name":"b"}],"nextCursor":""}"#,
+        r#"{"resultType":"complete","tools":[{ "name":"a" },{"name":"b"}],"nextCursor":"","ttlMs":0,"cacheScope":"private","_meta":{$INFO}}"#,
+    );
+}
+
+#[test]
+fn completions_are_cut_at_one_hundred() {
+    let values = |n: usize| vec!["v".to_owned(); n];
+    for (count, has_more, shown, more) in [
+        (0, None, 0, ""),
+        (100, Some(false), 100, r#","hasMore":false"#),
+        (101, Some(false), 100, r#","hasMore":true"#),
+        (500, None, 100, r#","hasMore":true"#),
+    ] {
+        let list = vec![r#""v""#; shown].join(",");
+        let completion = format!(r#""completion":{{"values":[{list}],"total":500{more}}}"#);
+        check_reply(
+            &Reply::Complete(CompleteResult {
+                total: Some(500),
+                has_more,
+                ..CompleteResult::new(values(count))
+            }),
+            &format!("{{{completion}}}"),
+            &format!(r#"{{"resultType":"complete",{completion},"_meta":{{$INFO}}}}"#),
+        );
+    }
+}
+
+#[test]
+fn carried_objects_keep_their_members_in_order() {
+    check_reply(
+        &Reply::Object(
+            raw(r#"{"b":1.0,"_meta":{"x":1},"a":[ ],"ttlMs":5,"cacheScope":"public"}"#).members().unwrap(),
+        ),
+        r#"{"b":1.0,"a":[ ],"_meta":{"x":1}}"#,
+        r#"{"resultType":"complete","b":1.0,"a":[ ],"ttlMs":5,"cacheScope":"public","_meta":{"x":1,$INFO}}"#,
+    );
+    check_reply(
+        &Reply::Object(raw(r#"{"taskId":"t","resultType":"task"}"#).members().unwrap()),
+        r#"{"taskId":"t"}"#,
+        r#"{"resultType":"task","taskId":"t","_meta":{$INFO}}"#,
+    );
+}
+
+#[test]
+fn questions_are_asked_under_their_keys() {
+    let round = InputRequired {
+        questions: vec![
+            ("q\"1".to_owned(), Question::Roots),
+            ("q2".to_owned(), Question::url("m", "https://x")),
+        ],
+        state: Some("s".into()),
+    };
+    let asked = r#""inputRequests":{"q\"1":{"method":"roots/list","params":{}},"q2":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://x"}}},"requestState":"s""#;
+    check_reply(
+        &Reply::InputRequired(round),
+        &format!("{{{asked}}}"),
+        &format!(r#"{{"resultType":"input_required",{asked},"_meta":{{$INFO}}}}"#),
+    );
+    check_reply(
+        &Reply::InputRequired(InputRequired { questions: vec![], state: Some("s".into()) }),
+        r#"{"requestState":"s"}"#,
+        r#"{"resultType":"input_required","requestState":"s","_meta":{$INFO}}"#,
+    );
+}

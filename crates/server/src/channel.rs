@@ -1,0 +1,412 @@
+//! Serving over a channel: both eras on one pipe, driven by one task.
+//!
+//! Every turn takes what the calls have to say, then every message that is already here, then writes once. A call is
+//! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::stream::{SelectAll, Stream};
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::Sleep;
+use trunkline_protocol::envelope::{self, Incoming, Malformed};
+use trunkline_protocol::era::{self, Route};
+use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
+use trunkline_session::Principal;
+use trunkline_transport::{Channel, ReceiveError};
+
+use crate::call::{BoxFuture, Shared};
+use crate::change::Subscription;
+use crate::core::{Core, now};
+use crate::edge::legacy::{self, LegacyExchange, LiveSession};
+use crate::edge::modern::{self, Listen, ModernCall};
+use crate::edge::Event;
+
+/// Messages taken in one turn before calls and the writer get theirs.
+const MOST_PER_TURN: usize = 256;
+
+/// Standing streams of changes on one channel.
+const MOST_LISTENS: usize = 16;
+
+/// Serves one channel until its peer is gone, or the server shuts down.
+pub(crate) struct ChannelServer<C> {
+    core: Arc<Core>,
+    principal: Principal,
+    channel: C,
+    session: Option<Arc<LiveSession>>,
+    watch: Option<Arc<Subscription>>,
+    carried: SelectAll<Carried>,
+    /// Modern calls that can be cancelled, by their id.
+    modern: HashMap<Id, Arc<Shared>>,
+    listens: HashMap<Id, Listen>,
+    draining: Pin<Box<OwnedNotified>>,
+    drained: bool,
+    ended: bool,
+    last_answers: Option<Pin<Box<Sleep>>>,
+}
+
+impl<C> Unpin for ChannelServer<C> {}
+
+impl<C: Channel> ChannelServer<C> {
+    pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
+        let draining = Box::pin(core.shutdown.watch_draining());
+        Self {
+            core,
+            principal,
+            channel,
+            session: None,
+            watch: None,
+            carried: SelectAll::new(),
+            modern: HashMap::new(),
+            listens: HashMap::new(),
+            draining,
+            drained: false,
+            ended: false,
+            last_answers: None,
+        }
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>) {
+        if self.drained {
+            return;
+        }
+        if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
+            self.drained = true;
+            for (id, listen) in std::mem::take(&mut self.listens) {
+                self.channel.send(&listen.ending());
+                self.channel.send(&cancelled(&id));
+            }
+        }
+    }
+
+    /// Takes what calls have to say; reports whether there was anything.
+    fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while self.has_room() {
+            let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
+            any = true;
+            self.carry_out(said);
+        }
+        any
+    }
+
+    fn carry_out(&mut self, said: Said) {
+        match said {
+            Said::Message(message) => self.channel.send(&message),
+            Said::Answer(id, message) => {
+                if let Some(id) = id {
+                    self.modern.remove(&id);
+                }
+                self.channel.send(&message);
+            }
+            Said::Nothing(id) => {
+                if let Some(id) = id {
+                    self.modern.remove(&id);
+                }
+            }
+        }
+    }
+
+    fn take_changes(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while self.has_room() {
+            let message = match &self.watch {
+                Some(watch) => match watch.poll_change(cx) {
+                    Poll::Ready(change) => change.legacy_message(),
+                    Poll::Pending => break,
+                },
+                None => break,
+            };
+            any = true;
+            self.channel.send(&message);
+        }
+        for listen in self.listens.values() {
+            while self.channel.queued() < self.core.limits.queued_bytes {
+                let Poll::Ready(message) = listen.poll_message(cx) else { break };
+                any = true;
+                self.channel.send(&message);
+            }
+        }
+        any
+    }
+
+    /// Takes the messages that are here; reports whether there was anything.
+    fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut taken = 0;
+        while !self.ended && !self.drained && self.has_room() && taken < MOST_PER_TURN {
+            if self.carried.len() >= self.core.limits.calls_per_channel {
+                break;
+            }
+            let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
+            taken += 1;
+            match received {
+                Some(Ok(message)) => self.receive(message, cx),
+                Some(Err(ReceiveError::TooLong { limit })) => {
+                    let refusal = Refusal::TOO_LARGE.because(format!("a message may have at most {limit} bytes"));
+                    self.send_error(None, &refusal);
+                }
+                Some(Err(ReceiveError::Broken(error))) => return Err(error),
+                Some(Err(other)) => return Err(io::Error::other(other)),
+                None => self.end(),
+            }
+        }
+        if taken == MOST_PER_TURN {
+            cx.waker().wake_by_ref();
+        }
+        Ok(taken > 0)
+    }
+
+    /// The peer will send no more: what was read is still answered, what stands is dropped.
+    fn end(&mut self) {
+        self.ended = true;
+        self.listens.clear();
+        self.watch = None;
+        self.last_answers = Some(Box::pin(tokio::time::sleep(self.core.limits.answers_after_end)));
+    }
+
+    fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
+        match envelope::read(message, self.core.limits.bounds) {
+            Ok(Incoming::One(message)) => self.receive_one(message, cx),
+            Ok(Incoming::Batch(messages)) => match self.session.clone() {
+                Some(session) => {
+                    let begun = legacy::begin_batch(&self.core, &session, messages, true);
+                    self.begin_legacy(begun, cx);
+                }
+                None => self.send_error(
+                    None,
+                    &Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only"),
+                ),
+            },
+            Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
+        }
+    }
+
+    fn receive_one(&mut self, message: Message, cx: &mut Context<'_>) {
+        match (era::route_channel(&message, self.session.is_some()), message) {
+            (Route::Modern, Message::Request(request)) => self.receive_modern(request, cx),
+            (Route::Initialize, Message::Request(request)) => self.initialize(&request),
+            (Route::Refuse(refusal), Message::Request(request)) => self.send_error(Some(&request.id), &refusal),
+            (Route::Session, message) => self.receive_legacy(message, cx),
+            _ => {}
+        }
+    }
+
+    fn receive_legacy(&mut self, message: Message, cx: &mut Context<'_>) {
+        if let Message::Notification(note) = &message {
+            self.cancel_modern(note);
+        }
+        match (&self.session, message) {
+            (Some(session), message) => {
+                let begun = legacy::begin(&self.core, &session.clone(), message, true);
+                self.begin_legacy(begun, cx);
+            }
+            // A ping is answered in any state.
+            (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
+                let reply = trunkline_protocol::codec::Reply::Empty;
+                self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
+            }
+            _ => {}
+        }
+    }
+
+    fn cancel_modern(&mut self, note: &Notification) {
+        if note.method != "notifications/cancelled" {
+            return;
+        }
+        let Some(id) = era::cancelled_request(note) else { return };
+        self.listens.remove(&id);
+        if let Some(call) = self.modern.get(&id) {
+            call.cancel();
+        }
+    }
+
+    fn initialize(&mut self, request: &Request) {
+        match legacy::handshake(&self.core, request, self.principal.clone()) {
+            Ok(handshake) => {
+                if let Some(before) = self.session.take() {
+                    before.end();
+                }
+                let session = Arc::new(LiveSession::new(handshake.record, now()));
+                tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
+                self.watch = Some(session.watch(&*self.core.handler));
+                self.session = Some(session);
+                self.channel.send(&handshake.answer);
+            }
+            Err(refusal) => self.send_error(Some(&request.id), &refusal),
+        }
+    }
+
+    fn receive_modern(&mut self, request: Request, cx: &mut Context<'_>) {
+        if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
+            let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
+            self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);
+            return;
+        }
+        match era::admit(&request, None) {
+            Ok(admitted) => {
+                let begun = modern::begin(&self.core, request, admitted, self.principal.clone());
+                self.begin_modern(begun, cx);
+            }
+            Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),
+        }
+    }
+
+    fn begin_modern(&mut self, begun: modern::Begun, cx: &mut Context<'_>) {
+        match begun {
+            modern::Begun::Answer(answer) => self.channel.send(&answer.message),
+            modern::Begun::Listen(listen) if self.listens.len() >= MOST_LISTENS => {
+                self.channel.send(&modern::refuse(Some(listen.id()), &Refusal::TOO_MANY).message);
+            }
+            modern::Begun::Listen(listen) => {
+                self.channel.send(&listen.acknowledgement());
+                self.listens.insert(listen.id().clone(), *listen);
+                // Its changes are first looked at in the next turn.
+                cx.waker().wake_by_ref();
+            }
+            modern::Begun::Resume(future) => self.carried.push(Carried::Resuming(future)),
+            modern::Begun::Call(mut call) => loop {
+                match call.poll_event(cx) {
+                    Poll::Ready(Event::Message(message)) => self.channel.send(&message),
+                    Poll::Ready(Event::Release(_)) => {}
+                    Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
+                    Poll::Ready(Event::Nothing) => return,
+                    Poll::Pending => {
+                        if let Some(shared) = call.shared() {
+                            self.modern.insert(call.id().clone(), shared);
+                        }
+                        return self.carried.push(Carried::Modern(call));
+                    }
+                }
+            },
+        }
+    }
+
+    fn begin_legacy(&mut self, begun: legacy::Begun, cx: &mut Context<'_>) {
+        match begun {
+            legacy::Begun::Accepted => {}
+            legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
+            legacy::Begun::Exchange(mut exchange) => loop {
+                match exchange.poll_event(cx) {
+                    Poll::Ready(Event::Message(message)) => self.channel.send(&message),
+                    Poll::Ready(Event::Release(_)) => {}
+                    Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
+                    Poll::Ready(Event::Nothing) => return,
+                    Poll::Pending => return self.carried.push(Carried::Legacy(exchange)),
+                }
+            },
+        }
+    }
+
+    fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
+        let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
+        self.channel.send(&emit::error(id, refusal, revision));
+    }
+
+    fn has_room(&self) -> bool {
+        self.channel.queued() < self.core.limits.queued_bytes
+    }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let idle = self.carried.is_empty() && self.channel.queued() == 0;
+        if (self.ended || self.drained) && idle {
+            return Poll::Ready(());
+        }
+        if self.core.shutdown.is_stopping() {
+            return Poll::Ready(());
+        }
+        match &mut self.last_answers {
+            Some(deadline) => deadline.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<C: Channel> Future for ChannelServer<C> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            this.poll_drain(cx);
+            let mut moved = this.take_events(cx);
+            moved |= this.take_changes(cx);
+            moved |= this.take_messages(cx)?;
+            let flushed = this.channel.poll_flush(cx)?.is_ready();
+            if this.poll_over(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            if !moved || !flushed {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl<C> Drop for ChannelServer<C> {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            session.end();
+        }
+    }
+}
+
+fn cancelled(id: &Id) -> String {
+    emit::notification("notifications/cancelled", |writer| {
+        writer.open_object();
+        writer.member("requestId", id.as_raw());
+        writer.close_object();
+    })
+}
+
+/// A call that was not over at its first poll.
+enum Carried {
+    Modern(Box<ModernCall>),
+    Legacy(LegacyExchange),
+    Resuming(BoxFuture<'static, modern::Begun>),
+    Over,
+}
+
+/// What a carried call has to say; the id is that of a modern call which is then over.
+enum Said {
+    Message(String),
+    Answer(Option<Id>, String),
+    Nothing(Option<Id>),
+}
+
+impl Stream for Carried {
+    type Item = Said;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Said>> {
+        let this = self.get_mut();
+        loop {
+            let (id, event) = match this {
+                Self::Over => return Poll::Ready(None),
+                Self::Modern(call) => {
+                    let event = ready!(call.poll_event(cx));
+                    (Some(call.id().clone()), event)
+                }
+                Self::Legacy(exchange) => (None, ready!(exchange.poll_event(cx))),
+                Self::Resuming(future) => match ready!(future.as_mut().poll(cx)) {
+                    modern::Begun::Call(call) => {
+                        *this = Self::Modern(call);
+                        continue;
+                    }
+                    modern::Begun::Answer(answer) => (None, Event::Answer(answer)),
+                    modern::Begun::Resume(_) | modern::Begun::Listen(_) => (None, Event::Nothing),
+                },
+            };
+            let said = match event {
+                Event::Message(message) => return Poll::Ready(Some(Said::Message(message))),
+                Event::Release(_) => continue,
+                Event::Answer(answer) => Said::Answer(id, answer.message),
+                Event::Nothing => Said::Nothing(id),
+            };
+            *this = Self::Over;
+            return Poll::Ready(Some(said));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use tokio::sync::Notify;
+use trunkline_protocol::codec::{self, Dialect, Reply};
+use trunkline_protocol::{Id, Members, Raw, Refusal, Revision, Writer, emit};
+use trunkline_session::Timestamp;
+
+use crate::call::Handler;
+use crate::limits::Limits;
+use crate::round::{Lot, Sealer, StateKeys};
+use crate::shutdown::Shutdown;
+
+/// What every edge of one server shares.
+pub(crate) struct Core {
+    pub(crate) handler: Arc<dyn Handler>,
+    /// The server's description of itself, rendered once for the modern edge, which repeats it in every result.
+    pub(crate) server_info: Raw,
+    pub(crate) limits: Limits,
+    pub(crate) lot: Lot,
+    pub(crate) sealer: Sealer,
+    pub(crate) shutdown: Shutdown,
+    calls: AtomicUsize,
+    idle: Notify,
+}
+
+impl Core {
+    pub(crate) fn new(handler: Arc<dyn Handler>, limits: Limits, keys: &StateKeys, shutdown: Shutdown) -> Arc<Self> {
+        let mut writer = Writer::with_capacity(96);
+        handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
+        Arc::new(Self {
+            handler,
+            server_info: writer.into_raw(),
+            lot: Lot::new(&limits),
+            limits,
+            sealer: Sealer::new(keys),
+            shutdown,
+            calls: AtomicUsize::new(0),
+            idle: Notify::new(),
+        })
+    }
+
+    /// Renders a response.
+    pub(crate) fn result(&self, id: &Id, reply: &Reply, revision: Revision) -> String {
+        let dialect = Dialect::of(revision);
+        emit::result(id, 256, |writer| codec::write_reply(reply, dialect, &self.server_info, writer))
+    }
+
+    /// Counts a call as running until the guard is dropped.
+    ///
+    /// # Errors
+    /// [`Refusal::TOO_MANY`] or [`Refusal::SHUTTING_DOWN`].
+    pub(crate) fn admit_call(self: &Arc<Self>) -> Result<InFlight, Refusal> {
+        if self.shutdown.is_draining() {
+            return Err(Refusal::SHUTTING_DOWN);
+        }
+        let guard = InFlight { core: self.clone() };
+        if self.calls.fetch_add(1, Ordering::SeqCst) >= self.limits.calls {
+            return Err(Refusal::TOO_MANY);
+        }
+        Ok(guard)
+    }
+
+    /// Returns how many calls run.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no call runs.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let notified = self.idle.notified();
+            if self.calls() == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Returns the members that describe the server to a new peer.
+    pub(crate) fn describe(&self, revision: Revision) -> Members {
+        let mut members = Members::new();
+        let mut writer = Writer::with_capacity(128);
+        self.handler.capabilities().write(Dialect::of(revision), &mut writer);
+        members.set("capabilities", writer.into_raw());
+        if let Some(instructions) = self.handler.instructions() {
+            members.set("instructions", Raw::from_text(&instructions));
+        }
+        members
+    }
+}
+
+/// A call that is counted as running.
+pub(crate) struct InFlight {
+    core: Arc<Core>,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.core.idle.notify_waiters();
+        }
+    }
+}
+
+/// Reads the clock. The rooms below take the time as an argument.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_system(SystemTime::now())
+}

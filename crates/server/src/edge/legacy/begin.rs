@@ -1,0 +1,175 @@
+use std::sync::Arc;
+
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::envelope::Malformed;
+use trunkline_protocol::{Level, Message, Method, Notification, Raw, Refusal, Request, era, meta};
+
+use super::super::Answer;
+use super::call::LegacyCall;
+use super::exchange::LegacyExchange;
+use super::live::LiveSession;
+use super::refuse;
+use crate::call::{Call, Context, Shared};
+use crate::change::Filter;
+use crate::core::Core;
+
+/// How a legacy message begins.
+pub(crate) enum Begun {
+    /// It was a notification or a response, and wants no answer.
+    Accepted,
+    /// It is answered already.
+    Answer(Answer),
+    /// It runs.
+    Exchange(LegacyExchange),
+}
+
+/// Begins one message of a session.
+///
+/// `may_ask` tells whether what carries the call can carry the server's own requests too.
+pub(crate) fn begin(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, may_ask: bool) -> Begun {
+    match message {
+        Message::Notification(note) => {
+            notified(session, &note);
+            Begun::Accepted
+        }
+        Message::Response(response) => {
+            session.answer(response);
+            Begun::Accepted
+        }
+        Message::Request(request) => {
+            let id = request.id.clone();
+            match begin_request(core, session, request, may_ask) {
+                Ok(Started::Reply(reply)) => {
+                    let message = core.result(&id, &reply, session.revision());
+                    Begun::Answer(Answer { message, status: 200 })
+                }
+                Ok(Started::Call(call)) => Begun::Exchange(LegacyExchange::single(call)),
+                Err(refusal) => Begun::Answer(refuse(Some(&id), &refusal, session.revision())),
+            }
+        }
+    }
+}
+
+/// Begins the messages of a batch, which only 2025-03-26 has.
+pub(crate) fn begin_batch(
+    core: &Arc<Core>,
+    session: &Arc<LiveSession>,
+    messages: Vec<Result<Message, Malformed>>,
+    may_ask: bool,
+) -> Begun {
+    if !session.revision().has_batches() {
+        let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
+        return Begun::Answer(refuse(None, &refusal, session.revision()));
+    }
+    let (mut calls, mut answers) = (Vec::new(), Vec::new());
+    for message in messages {
+        match message.map(|message| check_batched(session, message)) {
+            Ok(Ok(message)) => match begin(core, session, message, may_ask) {
+                Begun::Accepted => {}
+                Begun::Answer(answer) => answers.push(answer.message),
+                Begun::Exchange(exchange) => calls.extend(exchange.into_calls()),
+            },
+            Ok(Err(answer)) => answers.push(answer.message),
+            Err(Malformed { refusal, id }) => {
+                answers.push(refuse(id.as_ref(), &refusal, session.revision()).message);
+            }
+        }
+    }
+    if calls.is_empty() && answers.is_empty() {
+        return Begun::Accepted;
+    }
+    Begun::Exchange(LegacyExchange::batch(calls, answers))
+}
+
+/// Refuses what may not stand in a batch: the handshake, and anything that claims to be modern.
+fn check_batched(session: &LiveSession, message: Message) -> Result<Message, Answer> {
+    match message {
+        Message::Request(request)
+            if request.method == Method::Initialize.as_str()
+                || meta::claims_modern(request.params.meta.as_ref()) =>
+        {
+            let refusal = Refusal::INVALID_REQUEST.because("this request may not be part of a batch");
+            Err(refuse(Some(&request.id), &refusal, session.revision()))
+        }
+        other => Ok(other),
+    }
+}
+
+enum Started {
+    Reply(Reply),
+    Call(LegacyCall),
+}
+
+fn begin_request(
+    core: &Arc<Core>,
+    session: &Arc<LiveSession>,
+    request: Request,
+    may_ask: bool,
+) -> Result<Started, Refusal> {
+    let method =
+        Method::parse(&request.method, session.revision()).ok_or_else(|| era::unknown_method(&request.method))?;
+    match method {
+        Method::Ping => Ok(Started::Reply(Reply::Empty)),
+        Method::Initialize => {
+            Err(Refusal::INVALID_REQUEST.because("the session is already initialized; open another one"))
+        }
+        Method::SetLevel => {
+            let name = request.params.text("level")?;
+            let level = Level::parse(&name);
+            session.set_level(level.ok_or_else(|| Refusal::INVALID_PARAMS.because("`level` is not a log level"))?);
+            Ok(Started::Reply(Reply::Empty))
+        }
+        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+            subscribe(core, session, &request, method == Method::ResourcesSubscribe)?;
+            Ok(Started::Reply(Reply::Empty))
+        }
+        _ => begin_call(core, session, request, method, may_ask).map(Started::Call),
+    }
+}
+
+fn begin_call(
+    core: &Arc<Core>,
+    session: &Arc<LiveSession>,
+    request: Request,
+    method: Method,
+    may_ask: bool,
+) -> Result<LegacyCall, Refusal> {
+    if session.has_call(&request.id) {
+        return Err(Refusal::INVALID_REQUEST.because("a request with this id is still running"));
+    }
+    let in_flight = core.admit_call()?;
+    let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));
+    if !may_ask {
+        // A caller that can only be answered has, for this call, nothing to be asked with.
+        caller.capabilities = Raw::EMPTY_OBJECT;
+    }
+    let context = Context::new(Arc::new(Shared::new(method, caller, Vec::new())));
+    let call = Call { method, params: request.params, continuation: None, context };
+    Ok(LegacyCall::start(core.clone(), session.clone(), in_flight, request.id, call))
+}
+
+fn subscribe(core: &Core, session: &LiveSession, request: &Request, on: bool) -> Result<(), Refusal> {
+    if core.handler.capabilities().resources.is_none() {
+        return Err(era::unknown_method(&request.method));
+    }
+    let uri = request.params.text("uri")?.to_string();
+    let mut full = false;
+    session.watch(&*core.handler).update(|filter| {
+        if !on {
+            filter.uris.remove(&uri);
+        } else if filter.uris.len() < Filter::MOST_URIS {
+            filter.uris.insert(uri);
+        } else {
+            full = true;
+        }
+    });
+    if full { Err(Refusal::INVALID_PARAMS.because("the session watches too many resources")) } else { Ok(()) }
+}
+
+fn notified(session: &LiveSession, note: &Notification) {
+    if note.method == "notifications/cancelled"
+        && let Some(id) = era::cancelled_request(note)
+    {
+        session.cancel(&id);
+    }
+}

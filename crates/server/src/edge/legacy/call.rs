@@ -1,0 +1,162 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use trunkline_protocol::codec::{Dialect, Reply};
+use trunkline_protocol::model::{CallToolResult, Question};
+use trunkline_protocol::{Id, Method, Params, Refusal, emit};
+use trunkline_session::SessionId;
+
+use super::super::{Answer, Event};
+use super::live::LiveSession;
+use super::refuse;
+use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
+use crate::core::{Core, InFlight};
+
+/// A legacy call in progress.
+pub(crate) struct LegacyCall {
+    core: Arc<Core>,
+    session: Arc<LiveSession>,
+    id: Id,
+    method: Method,
+    params: Params,
+    running: Option<Running>,
+    /// Whether the session knows of the call; it is told when the call does not end at its first poll.
+    entered: bool,
+    outgoing: VecDeque<String>,
+    questions: Vec<Id>,
+    _in_flight: InFlight,
+}
+
+impl LegacyCall {
+    pub(super) fn start(
+        core: Arc<Core>,
+        session: Arc<LiveSession>,
+        in_flight: InFlight,
+        id: Id,
+        call: Call,
+    ) -> Self {
+        let (method, params) = (call.method, if call.method.may_ask() { call.params.clone() } else { Params::default() });
+        let running = Some(Running::start(&*core.handler, call));
+        Self {
+            core,
+            session,
+            id,
+            method,
+            params,
+            running,
+            entered: false,
+            outgoing: VecDeque::new(),
+            questions: Vec::new(),
+            _in_flight: in_flight,
+        }
+    }
+
+    /// Polls for what the carrier must do next.
+    pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        loop {
+            if let Some(message) = self.outgoing.pop_front() {
+                return Poll::Ready(Event::Message(message));
+            }
+            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
+            let Poll::Ready(step) = running.poll_step(cx) else {
+                self.enter();
+                return Poll::Pending;
+            };
+            match step {
+                Step::Note(note) => match self.render(&note) {
+                    Some(message) => return Poll::Ready(Event::Message(message)),
+                    None => continue,
+                },
+                Step::Release(retry) if self.session.revision().primes_streams() => {
+                    return Poll::Ready(Event::Release(retry));
+                }
+                Step::Release(_) => continue,
+                Step::Ask(questions) => self.put(questions),
+                Step::Done(Ok(Outcome::Ask(round))) => self.ask_and_call_again(round),
+                Step::Done(outcome) => return Poll::Ready(Event::Answer(self.finish(outcome))),
+                Step::Cancelled => {
+                    self.running = None;
+                    return Poll::Ready(Event::Nothing);
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self) {
+        if let (false, Some(running)) = (self.entered, &self.running) {
+            self.entered = true;
+            self.session.enter(&self.id, running.shared());
+        }
+    }
+
+    fn render(&self, note: &Note) -> Option<String> {
+        self.running.as_ref()?.shared().with_caller(|caller| {
+            note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
+        })
+    }
+
+    /// Turns questions into requests to the client; one that its revision cannot express fails at once.
+    fn put(&mut self, questions: Vec<(String, Question)>) {
+        self.enter();
+        let Some(running) = &self.running else { return };
+        let dialect = Dialect::of(self.session.revision());
+        for (key, question) in questions {
+            let params = question
+                .to_legacy(dialect, || SessionId::random().to_string())
+                .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
+            let put = params.and_then(|params| Ok((self.session.put(running.shared(), &key)?, params)));
+            match put {
+                Ok((id, params)) => {
+                    self.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
+                    self.questions.push(id);
+                }
+                Err(error) => {
+                    running.shared().answer(&key, Err(error));
+                }
+            }
+        }
+    }
+
+    /// Goes on after a handler returned questions together with bytes to be called again with.
+    fn ask_and_call_again(&mut self, round: Round) {
+        let Some(running) = self.running.take() else { return };
+        let shared = running.shared().clone();
+        let Continuation::Portable(bytes) = round.then;
+        let (handler, method, params) = (self.core.handler.clone(), self.method, self.params.clone());
+        let context = Context::new(shared.clone());
+        let again = async move {
+            if let Err(error) = context.shared().collect(round.questions).await {
+                return refused_question(method, &error);
+            }
+            handler.call(Call { method, params, continuation: Some(bytes), context }).await
+        };
+        self.running = Some(Running::from_future(shared, Box::pin(again)));
+    }
+
+    fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
+        self.running = None;
+        let revision = self.session.revision();
+        match outcome {
+            Ok(Outcome::Done(reply)) => Answer { message: self.core.result(&self.id, &reply, revision), status: 200 },
+            Ok(Outcome::Ask(_)) => refuse(Some(&self.id), &Refusal::INTERNAL, revision),
+            Err(refusal) => refuse(Some(&self.id), &refusal, revision),
+        }
+    }
+}
+
+/// Ends a call whose question was not answered: a model that called a tool should read why.
+fn refused_question(method: Method, error: &AskError) -> Result<Outcome, Refusal> {
+    match method {
+        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
+        _ => Err(error.to_refusal()),
+    }
+}
+
+impl Drop for LegacyCall {
+    fn drop(&mut self) {
+        if self.entered {
+            self.session.leave(&self.id, &self.questions);
+        }
+    }
+}

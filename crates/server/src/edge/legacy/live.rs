@@ -1,0 +1,269 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use trunkline_protocol::{Id, Level, Raw, Refusal, Response, Revision};
+use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
+
+use crate::call::{AskError, Caller, Handler, Shared};
+use crate::change::{Filter, Subscription};
+
+/// The most questions that one session may have open.
+const MOST_QUESTIONS: usize = 256;
+
+/// A session on this node: what its record says, and what is under way in it.
+///
+/// Idle, it holds empty tables that have allocated nothing.
+pub(crate) struct LiveSession {
+    record: SessionRecord,
+    level: AtomicU8,
+    used: AtomicU64,
+    told_store: AtomicU64,
+    desk: Mutex<Desk>,
+}
+
+#[derive(Default)]
+struct Desk {
+    requests: u64,
+    streams_made: u64,
+    standing: usize,
+    ended: bool,
+    questions: HashMap<Id, Open>,
+    calls: HashMap<Id, Arc<Shared>>,
+    streams: HashMap<StreamId, Arc<StreamState>>,
+    watch: Option<Arc<Subscription>>,
+}
+
+/// A question that was put to the client.
+struct Open {
+    shared: Arc<Shared>,
+    key: String,
+}
+
+/// A stream that a client may come back to while its call still runs.
+#[derive(Debug, Default)]
+pub(crate) struct StreamState {
+    pub(crate) grown: Notify,
+}
+
+impl LiveSession {
+    pub(crate) fn new(record: SessionRecord, now: Timestamp) -> Self {
+        let level = record.log_level.unwrap_or(Level::Info);
+        Self {
+            record,
+            level: AtomicU8::new(level as u8),
+            used: AtomicU64::new(now.0),
+            told_store: AtomicU64::new(now.0),
+            desk: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.record.id
+    }
+
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.record.principal
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.record.revision
+    }
+
+    /// Returns the record as it should be stored now.
+    pub(crate) fn record(&self) -> SessionRecord {
+        SessionRecord { log_level: self.level(), ..self.record.clone() }
+    }
+
+    /// Describes the caller of a request of this session.
+    pub(crate) fn caller(&self, progress_token: Option<Raw>) -> Caller {
+        Caller {
+            principal: self.record.principal.clone(),
+            revision: self.record.revision,
+            capabilities: self.record.capabilities.clone(),
+            client: self.record.client.clone(),
+            session: Some(self.record.id),
+            log_level: self.level(),
+            progress_token,
+        }
+    }
+
+    fn level(&self) -> Option<Level> {
+        Level::ALL.get(usize::from(self.level.load(Ordering::Relaxed))).copied()
+    }
+
+    pub(crate) fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    // Time.
+
+    pub(crate) fn use_now(&self, now: Timestamp) {
+        self.used.store(now.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn used(&self) -> Timestamp {
+        Timestamp(self.used.load(Ordering::Relaxed))
+    }
+
+    /// Returns when the store last heard that the session is in use, and notes that it hears so now.
+    pub(crate) fn tell_store(&self, now: Timestamp) -> Timestamp {
+        Timestamp(self.told_store.swap(now.0, Ordering::Relaxed))
+    }
+
+    pub(crate) fn told_store(&self) -> Timestamp {
+        Timestamp(self.told_store.load(Ordering::Relaxed))
+    }
+
+    /// Reports whether a call runs or a stream stands, so that silence does not mean that the client is gone.
+    pub(crate) fn is_busy(&self) -> bool {
+        let desk = self.lock();
+        desk.standing > 0 || !desk.calls.is_empty()
+    }
+
+    // Calls.
+
+    pub(crate) fn has_call(&self, id: &Id) -> bool {
+        self.lock().calls.contains_key(id)
+    }
+
+    /// Makes a call known, so that the client can cancel it and the session's end ends it.
+    pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) {
+        let mut desk = self.lock();
+        if desk.ended {
+            drop(desk);
+            call.cancel();
+        } else {
+            desk.calls.insert(id.clone(), call.clone());
+        }
+    }
+
+    /// Forgets a call and the questions that it left open.
+    pub(crate) fn leave(&self, id: &Id, questions: &[Id]) {
+        let mut desk = self.lock();
+        desk.calls.remove(id);
+        for question in questions {
+            desk.questions.remove(question);
+        }
+    }
+
+    pub(crate) fn cancel(&self, id: &Id) {
+        let call = self.lock().calls.get(id).cloned();
+        if let Some(call) = call {
+            call.cancel();
+        }
+    }
+
+    // Questions.
+
+    /// Registers a question and returns the id under which it is put to the client.
+    pub(crate) fn put(&self, shared: &Arc<Shared>, key: &str) -> Result<Id, AskError> {
+        let mut desk = self.lock();
+        if desk.ended || desk.questions.len() >= MOST_QUESTIONS {
+            return Err(AskError::Ended);
+        }
+        desk.requests += 1;
+        let id = Id::from_text(&format!("trunkline-{}", desk.requests));
+        desk.questions.insert(id.clone(), Open { shared: shared.clone(), key: key.to_owned() });
+        Ok(id)
+    }
+
+    /// Hands a client's response to the call that asked; one that nobody waits for is dropped.
+    pub(crate) fn answer(&self, response: Response) {
+        let open = response.id.and_then(|id| self.lock().questions.remove(&id));
+        let Some(Open { shared, key }) = open else { return };
+        shared.answer(&key, response.outcome.map_err(|error| AskError::Refused(error_sentence(&error))));
+    }
+
+    // Streams.
+
+    pub(crate) fn new_stream(&self) -> StreamId {
+        let mut desk = self.lock();
+        desk.streams_made += 1;
+        StreamId(desk.streams_made)
+    }
+
+    pub(crate) fn open_stream(&self) -> (StreamId, Arc<StreamState>) {
+        let stream = self.new_stream();
+        let state = Arc::new(StreamState::default());
+        self.lock().streams.insert(stream, state.clone());
+        (stream, state)
+    }
+
+    pub(crate) fn stream(&self, stream: StreamId) -> Option<Arc<StreamState>> {
+        self.lock().streams.get(&stream).cloned()
+    }
+
+    pub(crate) fn close_stream(&self, stream: StreamId) {
+        let state = self.lock().streams.remove(&stream);
+        if let Some(state) = state {
+            state.grown.notify_waiters();
+        }
+    }
+
+    /// Counts a standing stream.
+    pub(crate) fn stand(&self, most: usize) -> Result<(), Refusal> {
+        let mut desk = self.lock();
+        if desk.ended {
+            return Err(Refusal::SESSION_NOT_FOUND);
+        }
+        if desk.standing >= most {
+            return Err(Refusal::TOO_MANY);
+        }
+        desk.standing += 1;
+        Ok(())
+    }
+
+    pub(crate) fn sit(&self) {
+        let mut desk = self.lock();
+        desk.standing = desk.standing.saturating_sub(1);
+    }
+
+    /// Returns the session's subscription, which begins with its first use.
+    pub(crate) fn watch(&self, handler: &dyn Handler) -> Arc<Subscription> {
+        if let Some(watch) = &self.lock().watch {
+            return watch.clone();
+        }
+        let fresh = Arc::new(handler.watch(Filter::lists()));
+        self.lock().watch.get_or_insert(fresh).clone()
+    }
+
+    // The end.
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// Ends the session: its calls are cancelled and its streams are woken to find it ended.
+    pub(crate) fn end(&self) {
+        let (calls, streams, questions, watch) = {
+            let mut desk = self.lock();
+            desk.ended = true;
+            (
+                std::mem::take(&mut desk.calls),
+                std::mem::take(&mut desk.streams),
+                std::mem::take(&mut desk.questions),
+                desk.watch.take(),
+            )
+        };
+        calls.values().for_each(|call| call.cancel());
+        streams.values().for_each(|stream| stream.grown.notify_waiters());
+        for open in questions.into_values() {
+            open.shared.answer(&open.key, Err(AskError::Ended));
+        }
+        if let Some(watch) = watch {
+            watch.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the public sentence of a client's error.
+fn error_sentence(error: &Raw) -> String {
+    let message = error.members().ok().and_then(|members| members.text("message"));
+    message.map_or_else(|| "no reason given".to_owned(), |message| message.chars().take(500).collect())
+}

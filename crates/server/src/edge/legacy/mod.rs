@@ -1,0 +1,23 @@
+//! The legacy edge: sessions opened by `initialize`, in which the server may put requests of its own.
+
+mod begin;
+mod call;
+mod exchange;
+mod initialize;
+mod live;
+mod sessions;
+
+pub(crate) use self::begin::{Begun, begin, begin_batch};
+pub(crate) use self::exchange::LegacyExchange;
+pub(crate) use self::initialize::handshake;
+pub(crate) use self::live::{LiveSession, StreamState};
+pub(crate) use self::sessions::Sessions;
+
+use trunkline_protocol::{Id, Refusal, Revision, emit};
+
+use super::Answer;
+
+/// Renders a refusal as a legacy answer.
+pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {
+    Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
+}

@@ -1,0 +1,158 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use trunkline_protocol::Refusal;
+use trunkline_session::{
+    EventStore, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
+};
+
+use super::live::LiveSession;
+use crate::core::now;
+
+/// The sessions that this node serves, in front of the store that knows them all.
+///
+/// A session found here is not looked up again; the store is told now and then that it is in use.
+pub(crate) struct Sessions {
+    store: Arc<dyn SessionStore>,
+    events: Arc<dyn EventStore>,
+    live: DashMap<SessionId, Arc<LiveSession>>,
+    limits: SessionLimits,
+}
+
+impl Sessions {
+    pub(crate) fn new(store: Arc<dyn SessionStore>, events: Arc<dyn EventStore>, limits: SessionLimits) -> Self {
+        Self { store, events, live: DashMap::new(), limits }
+    }
+
+    pub(crate) fn events(&self) -> &Arc<dyn EventStore> {
+        &self.events
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Opens a session.
+    pub(crate) async fn open(&self, record: SessionRecord) -> Result<SessionId, Refusal> {
+        let (id, now) = (record.id, now());
+        let record = self.create(record, now).await?;
+        tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
+        self.live.insert(id, Arc::new(LiveSession::new(record, now)));
+        Ok(id)
+    }
+
+    /// Creates a session in the store, making room or leaving out what only decorates it where that helps.
+    async fn create(&self, record: SessionRecord, now: Timestamp) -> Result<SessionRecord, Refusal> {
+        let mut record = record;
+        match self.store.create(record.clone(), now).await {
+            Ok(()) => return Ok(record),
+            Err(StoreError::Full) => self.sweep().await,
+            // A client's description of itself may carry pictures; the session can do without.
+            Err(StoreError::TooLarge) => record.client = None,
+            Err(error) => return Err(refuse(&error)),
+        }
+        self.store.create(record.clone(), now).await.map_err(|error| refuse(&error))?;
+        Ok(record)
+    }
+
+    /// Finds the session of a request, if it is that principal's.
+    pub(crate) async fn find(&self, id: SessionId, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
+        let now = now();
+        let known = self.live.get(&id).map(|entry| entry.value().clone());
+        let session = match known {
+            Some(session) => session,
+            None => self.revive(id, principal, now).await?,
+        };
+        if session.principal() != principal || self.is_over(&session, now) {
+            return Err(Refusal::SESSION_NOT_FOUND);
+        }
+        session.use_now(now);
+        if now.since(session.told_store()) >= self.told_every() {
+            session.tell_store(now);
+            self.store.touch(id, now).await.map_err(|error| refuse(&error))?;
+        }
+        Ok(session)
+    }
+
+    /// Finds a session that another node opened, or that this one opened before it was restarted.
+    async fn revive(&self, id: SessionId, principal: &Principal, now: Timestamp) -> Result<Arc<LiveSession>, Refusal> {
+        let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
+        let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
+        let session = Arc::new(LiveSession::new(record, now));
+        Ok(self.live.entry(id).or_insert(session).value().clone())
+    }
+
+    /// Stores what a request changed about the session.
+    pub(crate) async fn save(&self, session: &LiveSession) -> Result<(), Refusal> {
+        self.store.update(session.record(), now()).await.map_err(|error| refuse(&error))?;
+        Ok(())
+    }
+
+    /// Ends a session at its client's wish.
+    pub(crate) async fn close(&self, id: SessionId, principal: &Principal) -> Result<(), Refusal> {
+        if !self.store.delete(id, principal).await.map_err(|error| refuse(&error))? {
+            return Err(Refusal::SESSION_NOT_FOUND);
+        }
+        self.forget(id);
+        Ok(())
+    }
+
+    /// Ends the sessions whose time is over.
+    pub(crate) async fn sweep(&self) {
+        let now = now();
+        let busy: Vec<_> = self.live.iter().filter(|entry| entry.is_busy()).map(|entry| *entry.key()).collect();
+        for id in busy {
+            if let Some(session) = self.live.get(&id) {
+                session.use_now(now);
+            }
+            if self.store.touch(id, now).await.is_err() {
+                return;
+            }
+        }
+        match self.store.expire(now).await {
+            Ok(over) => over.into_iter().for_each(|id| self.forget(id)),
+            Err(error) => tracing::warn!(%error, "sessions could not be swept"),
+        }
+        // A session that the store lost otherwise, such as by its own bounds, must not live on here.
+        self.live.retain(|_, session| !self.is_over(session, now));
+        self.events.expire(now);
+    }
+
+    /// Returns how often sessions are to be swept.
+    pub(crate) fn sweep_every(&self) -> Duration {
+        (self.limits.idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(30))
+    }
+
+    /// Ends every session on this node.
+    pub(crate) fn end_all(&self) {
+        self.live.iter().for_each(|entry| entry.end());
+    }
+
+    fn told_every(&self) -> Duration {
+        (self.limits.idle / 8).min(Duration::from_secs(30))
+    }
+
+    fn is_over(&self, session: &LiveSession, now: Timestamp) -> bool {
+        now.since(session.used()) > self.limits.idle && !session.is_busy()
+    }
+
+    fn forget(&self, id: SessionId) {
+        if let Some((_, session)) = self.live.remove(&id) {
+            tracing::info!(session = %id.short(), "session ended");
+            session.end();
+        }
+        self.events.forget(id);
+    }
+}
+
+fn refuse(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::Full | StoreError::TooManyOfPrincipal => Refusal::TOO_MANY,
+        StoreError::TooLarge => Refusal::INVALID_PARAMS.because("`capabilities` is larger than a session may keep"),
+        other => {
+            tracing::error!(error = %other, "the session store failed");
+            Refusal::INTERNAL
+        }
+    }
+}

@@ -1,0 +1,158 @@
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use bytes::Bytes;
+use trunkline_protocol::codec::{Dialect, InputRequired, Reply};
+use trunkline_protocol::model::Question;
+use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Revision, Writer};
+use trunkline_session::Principal;
+
+use super::super::{Answer, Event};
+use super::refuse;
+use crate::call::{Call, Continuation, Note, Outcome, Running, Shared, Step};
+use crate::core::{Core, InFlight, now};
+use crate::round::{Binding, Then, digest};
+
+/// A modern call in progress.
+pub(crate) struct ModernCall {
+    core: Arc<Core>,
+    id: Id,
+    method: Method,
+    principal: Principal,
+    params: Params,
+    round: u32,
+    running: Option<Running>,
+    _in_flight: InFlight,
+}
+
+impl ModernCall {
+    pub(super) fn new(core: Arc<Core>, in_flight: InFlight, id: Id, method: Method, principal: Principal) -> Self {
+        let params = Params::default();
+        Self { core, id, method, principal, params, round: 0, running: None, _in_flight: in_flight }
+    }
+
+    pub(super) fn start(&mut self, call: Call) {
+        if self.method.may_ask() {
+            // Kept for the digest, which is only made if the call asks something.
+            self.params = call.params.clone();
+        }
+        self.running = Some(Running::start(&*self.core.handler, call));
+    }
+
+    pub(super) fn carry(&mut self, running: Running, params: Params) {
+        self.params = params;
+        self.running = Some(running);
+    }
+
+    pub(super) fn set_round(&mut self, round: u32) {
+        self.round = round;
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        self.method
+    }
+
+    pub(crate) fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// Returns what the call can be cancelled by; its next event is then [`Event::Nothing`].
+    pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
+        self.running.as_ref().map(|running| running.shared().clone())
+    }
+
+    /// Polls for what the carrier must do next.
+    pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        loop {
+            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
+            let step = ready!(running.poll_step(cx));
+            return Poll::Ready(match step {
+                Step::Note(note) => match render(&note, running) {
+                    Some(message) => Event::Message(message),
+                    None => continue,
+                },
+                // There is no polling of streams in this era.
+                Step::Release(_) => continue,
+                Step::Cancelled => {
+                    self.running = None;
+                    Event::Nothing
+                }
+                Step::Ask(questions) => Event::Answer(self.close_round(questions)),
+                Step::Done(outcome) => {
+                    self.running = None;
+                    Event::Answer(self.finish(outcome))
+                }
+            });
+        }
+    }
+
+    fn finish(&self, outcome: Result<Outcome, Refusal>) -> Answer {
+        match outcome {
+            Ok(Outcome::Done(reply)) => self.reply(&reply),
+            Ok(Outcome::Ask(round)) => {
+                let Continuation::Portable(bytes) = round.then;
+                self.ask_again(round.questions, self.portable(bytes))
+            }
+            Err(refusal) => refuse(Some(&self.id), &refusal),
+        }
+    }
+
+    fn reply(&self, reply: &Reply) -> Answer {
+        Answer { message: self.core.result(&self.id, reply, Revision::NEWEST), status: 200 }
+    }
+
+    /// Ends the request with questions; the call itself waits for the next request.
+    fn close_round(&mut self, questions: Vec<(String, Question)>) -> Answer {
+        let Some(running) = self.running.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
+        let then = match running.shared().kept_answers() {
+            Some(answers) => self.portable(replay(&answers)),
+            None => self.core.lot.park(&self.principal, self.round + 1, running).map(Then::Parked),
+        };
+        self.ask_again(questions, then)
+    }
+
+    fn portable(&self, bytes: Bytes) -> Option<Then> {
+        if bytes.len() <= self.core.limits.state_bytes {
+            return Some(Then::Portable(bytes));
+        }
+        self.core.lot.park_bytes(&self.principal, self.round + 1, bytes).map(Then::Parked)
+    }
+
+    fn ask_again(&self, questions: Vec<(String, Question)>, then: Option<Then>) -> Answer {
+        let binding = Binding {
+            principal: self.principal.clone(),
+            method: self.method,
+            digest: digest(&self.params),
+        };
+        let expires = now().plus(self.core.limits.parked_for);
+        let state = then.and_then(|then| self.core.sealer.seal(&binding, self.round + 1, expires, &then));
+        match state {
+            Some(state) => self.reply(&Reply::InputRequired(InputRequired { questions, state: Some(state) })),
+            None => refuse(Some(&self.id), &Refusal::INTERNAL),
+        }
+    }
+}
+
+fn render(note: &Note, running: &Running) -> Option<String> {
+    running.shared().with_caller(|caller| {
+        note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
+    })
+}
+
+/// Writes the answers that a replayed call is given when it starts again.
+fn replay(answers: &[(String, Raw)]) -> Bytes {
+    let mut writer = Writer::with_capacity(64);
+    writer.open_array();
+    for (key, answer) in answers {
+        writer.open_array();
+        writer.string(key);
+        writer.raw(answer);
+        writer.close_array();
+    }
+    writer.close_array();
+    writer.into_string().into()
+}

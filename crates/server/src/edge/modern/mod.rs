@@ -1,0 +1,155 @@
+//! The modern edge: every request stands alone, and a question ends it.
+
+mod call;
+mod listen;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::era::{Admitted, SUPPORTED};
+use trunkline_protocol::json::JsonKind;
+use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Request, Revision, Writer, emit, meta};
+use trunkline_session::Principal;
+
+pub(crate) use self::call::ModernCall;
+pub(crate) use self::listen::Listen;
+use super::Answer;
+use crate::call::{BoxFuture, Call, Caller, Context, Shared};
+use crate::core::{Core, now};
+use crate::round::{Binding, Reclaimed, Then, digest};
+
+/// How a modern request begins.
+pub(crate) enum Begun {
+    /// It is answered already.
+    Answer(Answer),
+    /// It runs.
+    Call(Box<ModernCall>),
+    /// It goes on with a parked call, once that has been handed over.
+    Resume(BoxFuture<'static, Begun>),
+    /// It is a standing stream of changes.
+    Listen(Box<Listen>),
+}
+
+/// Begins a request that passed the ladder.
+pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, principal: Principal) -> Begun {
+    let id = request.id.clone();
+    let begun = match admitted.method {
+        Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
+        Method::Listen => Listen::begin(core, request.id, &request.params).map(|l| Begun::Listen(Box::new(l))),
+        _ => begin_call(core, request, admitted, principal),
+    };
+    begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
+}
+
+/// Renders a refusal as a modern answer.
+pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal) -> Answer {
+    let revision = Revision::NEWEST;
+    Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
+}
+
+fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
+    let mut members = core.describe(admitted.revision);
+    let mut versions = Writer::with_capacity(80);
+    versions.open_array();
+    SUPPORTED.iter().for_each(|revision| versions.string(revision.as_str()));
+    versions.close_array();
+    members.set("supportedVersions", versions.into_raw());
+    members.set("ttlMs", Raw::from_value(&0).unwrap_or(Raw::NULL));
+    members.set("cacheScope", Raw::from_text("private"));
+    Answer { message: core.result(id, &Reply::Object(members), admitted.revision), status: 200 }
+}
+
+fn begin_call(
+    core: &Arc<Core>,
+    request: Request,
+    admitted: Admitted,
+    principal: Principal,
+) -> Result<Begun, Refusal> {
+    let in_flight = core.admit_call()?;
+    let Request { id, params, .. } = request;
+    let caller = Caller {
+        principal: principal.clone(),
+        revision: admitted.revision,
+        capabilities: admitted.claim.capabilities,
+        client: admitted.claim.client,
+        session: None,
+        log_level: admitted.log_level,
+        progress_token: meta::progress_token(params.meta.as_ref()),
+    };
+    let method = admitted.method;
+    let (answers, state) = if method.may_ask() { input(&params)? } else { (Vec::new(), None) };
+    let call = ModernCall::new(core.clone(), in_flight, id, method, principal);
+    match state {
+        None => Ok(Begun::Call(Box::new(start(call, caller, answers, params, None)))),
+        Some(state) => resume(call, &state, caller, answers, params),
+    }
+}
+
+fn start(
+    mut call: ModernCall,
+    caller: Caller,
+    answers: Vec<(String, Raw)>,
+    params: Params,
+    continuation: Option<Bytes>,
+) -> ModernCall {
+    let method = call.method();
+    let context = Context::new(Arc::new(Shared::new(method, caller, answers)));
+    call.start(Call { method, params, continuation, context });
+    call
+}
+
+/// Goes on with a call that asked something in an earlier request.
+fn resume(
+    mut call: ModernCall,
+    state: &str,
+    caller: Caller,
+    answers: Vec<(String, Raw)>,
+    params: Params,
+) -> Result<Begun, Refusal> {
+    let principal = caller.principal.clone();
+    let binding = Binding { principal: principal.clone(), method: call.method(), digest: digest(&params) };
+    let core = call.core().clone();
+    let (round, then) = core.sealer.open(state, &binding, now()).ok_or(Refusal::STALE_STATE)?;
+    call.set_round(round);
+    let number = match then {
+        Then::Portable(bytes) => {
+            return Ok(Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes)))));
+        }
+        Then::Parked(number) => number,
+    };
+    Ok(Begun::Resume(Box::pin(async move {
+        match core.lot.reclaim(number, &principal, round).await {
+            Some(Reclaimed::Bytes(bytes)) => {
+                Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes))))
+            }
+            Some(Reclaimed::Call(running)) => {
+                running.shared().resume(caller, answers);
+                call.carry(running, params);
+                Begun::Call(Box::new(call))
+            }
+            None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
+        }
+    })))
+}
+
+/// Reads the answers and the state that came with a request.
+fn input(params: &Params) -> Result<(Vec<(String, Raw)>, Option<String>), Refusal> {
+    let answers = match params.get("inputResponses") {
+        None => Vec::new(),
+        Some(raw) => {
+            let members = raw.members().map_err(|_| {
+                Refusal::INVALID_PARAMS.because("`inputResponses` must be an object of answers by key")
+            })?;
+            members.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
+        }
+    };
+    let state = match params.get("requestState") {
+        Some(raw) if raw.kind() != JsonKind::Null => {
+            let text = raw.as_text();
+            Some(text.ok_or_else(|| Refusal::INVALID_PARAMS.because("`requestState` must be a string"))?.into_owned())
+        }
+        _ => None,
+    };
+    Ok((answers, state))
+}

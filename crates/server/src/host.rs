@@ -1,0 +1,211 @@
+//! Making a handler ready to be served, and the ways to serve it.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use trunkline_session::Principal;
+use trunkline_transport::{Channel, MemoryChannel};
+
+use crate::call::Handler;
+use crate::channel::ChannelServer;
+use crate::core::Core;
+use crate::error::BuildError;
+use crate::http::{self, Drained, HttpOptions, HttpService};
+use crate::limits::Limits;
+use crate::round::{StateKeys, StateKeysError};
+use crate::server::Server;
+use crate::shutdown::Shutdown;
+
+/// How a handler is served, whatever the transport.
+#[derive(Clone, Debug, Default)]
+pub struct HostOptions {
+    /// The bounds.
+    pub limits: Limits,
+    /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
+    /// do not survive a restart and are known to this process alone.
+    pub state_keys: Option<StateKeys>,
+    /// The handle that ends the server.
+    pub shutdown: Shutdown,
+}
+
+/// A handler ready to be served over any number of transports at once.
+#[derive(Clone)]
+pub struct Host {
+    core: Arc<Core>,
+}
+
+impl Host {
+    /// Makes a handler ready.
+    ///
+    /// # Errors
+    /// The operating system gives no random bytes for a key.
+    pub fn new(handler: impl Handler, options: HostOptions) -> Result<Self, StateKeysError> {
+        let keys = match options.state_keys {
+            Some(keys) => keys,
+            None => StateKeys::random()?,
+        };
+        let core = Core::new(Arc::new(handler), options.limits, &keys, options.shutdown);
+        Ok(Self { core })
+    }
+
+    /// Returns the endpoint as an HTTP service.
+    pub fn http(&self, options: HttpOptions) -> HttpService {
+        HttpService::new(self.core.clone(), options)
+    }
+
+    /// Serves one channel until its peer is gone or the server shuts down.
+    ///
+    /// # Errors
+    /// The channel breaks.
+    pub async fn channel(&self, channel: impl Channel, principal: Principal) -> io::Result<()> {
+        ChannelServer::new(self.core.clone(), principal, channel).await
+    }
+
+    /// Serves a client within this process, on a task of its own, and returns the client's end.
+    pub fn connect(&self) -> MemoryChannel {
+        let (ours, theirs) = trunkline_transport::memory(64);
+        let host = self.clone();
+        tokio::spawn(async move {
+            // A memory channel ends when the client drops its end, which is no error.
+            let _ = host.channel(ours, Principal::Process).await;
+        });
+        theirs
+    }
+
+    /// Returns the handle that ends the server.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.core.shutdown
+    }
+
+    /// Returns how many calls run, and how many wait for an answer.
+    pub fn load(&self) -> (usize, usize) {
+        (self.core.calls(), self.core.lot.count())
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("load", &self.load()).finish_non_exhaustive()
+    }
+}
+
+/// Why a server could not be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Its parts do not fit together.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// There is no key for state.
+    #[error(transparent)]
+    Keys(#[from] StateKeysError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {cause}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// The transport failed.
+    #[error("the transport failed: {0}")]
+    Transport(#[from] io::Error),
+    /// Calls were still running when the time to drain was over.
+    #[error("{0} calls were ended before they were answered")]
+    Aborted(usize),
+}
+
+impl Server {
+    /// Makes the server ready to be served over any number of transports.
+    ///
+    /// # Errors
+    /// The parts do not fit together, or there is no key for state.
+    pub fn host(&self, options: HostOptions) -> Result<Host, ServeError> {
+        Ok(Host::new(self.handle()?, options)?)
+    }
+
+    /// Serves the server until its peer is gone or it is shut down.
+    ///
+    /// # Errors
+    /// [`ServeError`]: the parts do not fit together, or the transport fails.
+    pub async fn serve(&self, binding: impl Binding) -> Result<(), ServeError> {
+        binding.serve(self.host(HostOptions::default())?).await
+    }
+}
+
+/// A way to serve a server.
+pub trait Binding {
+    /// Serves until it is over.
+    fn serve(self, host: Host) -> impl Future<Output = Result<(), ServeError>> + Send;
+}
+
+/// Serves over this process's standard input and output.
+pub const fn stdio() -> Stdio {
+    Stdio
+}
+
+/// The binding to standard input and output.
+#[derive(Clone, Copy, Debug)]
+pub struct Stdio;
+
+impl Binding for Stdio {
+    async fn serve(self, host: Host) -> Result<(), ServeError> {
+        let channel = trunkline_transport::stdio(host.core.limits.message_bytes)?;
+        host.channel(channel, Principal::Process).await?;
+        Ok(())
+    }
+}
+
+/// Serves over HTTP on an address such as `127.0.0.1:8080`.
+pub fn http(address: impl Into<String>) -> Http {
+    Http { address: address.into(), options: None, grace: Duration::from_secs(30) }
+}
+
+/// The binding to an HTTP listener.
+#[derive(Clone, Debug)]
+pub struct Http {
+    address: String,
+    options: Option<HttpOptions>,
+    grace: Duration,
+}
+
+impl Http {
+    /// Sets how the endpoint is served; without this, as [`HttpOptions::for_address`] says.
+    #[must_use]
+    pub fn options(mut self, options: HttpOptions) -> Self {
+        self.options = Some(options);
+        self
+    }
+
+    /// Sets how long calls may take to finish when the server shuts down; 30 s unless set.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+}
+
+impl Binding for Http {
+    async fn serve(self, host: Host) -> Result<(), ServeError> {
+        let listen = async {
+            let listener = TcpListener::bind(&self.address).await?;
+            let address = listener.local_addr()?;
+            Ok::<(TcpListener, SocketAddr), io::Error>((listener, address))
+        };
+        let (listener, address) =
+            listen.await.map_err(|cause| ServeError::Listen { address: self.address.clone(), cause })?;
+        let options = self.options.unwrap_or_else(|| HttpOptions::for_address(address.ip()));
+        tracing::info!("listening on http://{address}{}", options.path);
+        let endpoint = host.http(options);
+        match http::serve(listener, &endpoint, endpoint.clone(), self.grace).await? {
+            Drained::Cleanly => Ok(()),
+            Drained::Aborted(calls) => Err(ServeError::Aborted(calls)),
+        }
+    }
+}

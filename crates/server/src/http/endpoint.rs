@@ -1,0 +1,277 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, VARY,
+    WWW_AUTHENTICATE,
+};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use trunkline_protocol::envelope::{self, Incoming, Malformed};
+use trunkline_protocol::era::{self, Route};
+use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
+use trunkline_session::Principal;
+
+use super::accept::{Accepts, is_json};
+use super::body::{self, ResponseBody};
+use super::guard;
+use super::options::HttpOptions;
+use crate::call::BoxFuture;
+use crate::core::Core;
+use crate::edge::Answer;
+use crate::edge::legacy::Sessions;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(super) const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// An MCP endpoint as an HTTP service: both eras on one path.
+///
+/// It is a [`tower_service::Service`] and a [`hyper::service::Service`]; clones share everything.
+#[derive(Clone)]
+pub struct HttpService {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) core: Arc<Core>,
+    pub(super) sessions: Sessions,
+    pub(super) options: HttpOptions,
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
+
+impl HttpService {
+    pub(crate) fn new(core: Arc<Core>, options: HttpOptions) -> Self {
+        let limits = options.session_limits.clone();
+        let sessions = Sessions::new(options.session_store(), options.event_store(), limits);
+        Self { inner: Arc::new(Inner { core, sessions, options }) }
+    }
+
+    /// Returns how many legacy sessions this node serves.
+    pub fn sessions(&self) -> usize {
+        self.inner.sessions.count()
+    }
+
+    /// Ends legacy sessions whose time is over. Whoever serves the endpoint by other means than ours calls this now and
+    /// then; sessions that are over are refused in any case.
+    pub async fn sweep(&self) {
+        self.inner.sessions.sweep().await;
+    }
+
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        let (parts, body) = request.into_parts();
+        let mut response = self.inner.answer(&parts, body).await;
+        if let Some(origin) = parts.headers.get(ORIGIN)
+            && response.status() != StatusCode::FORBIDDEN
+        {
+            let headers = response.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            headers.insert(
+                ACCESS_CONTROL_EXPOSE_HEADERS,
+                HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
+            );
+            headers.append(VARY, HeaderValue::from_static("Origin"));
+        }
+        response
+    }
+}
+
+impl Inner {
+    async fn answer<B>(self: &Arc<Self>, parts: &Parts, body: B) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        if parts.uri.path() != self.options.path {
+            return refused(&Refusal::NO_SUCH_PATH, None, parts);
+        }
+        let guarded = guard::check(
+            &parts.headers,
+            parts.uri.authority(),
+            &self.options.hosts,
+            &self.options.origins,
+        );
+        if let Err(refusal) = guarded {
+            return refused(&refusal, None, parts);
+        }
+        if parts.method == Method::OPTIONS {
+            return preflight(parts);
+        }
+        let principal = match self.options.authenticator.authenticate(parts) {
+            Ok(principal) => principal,
+            Err(challenge) => {
+                let mut response = refused(&Refusal::UNAUTHORIZED, None, parts);
+                if let Ok(value) = HeaderValue::from_str(&challenge.header) {
+                    response.headers_mut().insert(WWW_AUTHENTICATE, value);
+                }
+                return response;
+            }
+        };
+        let answered = match parts.method {
+            Method::POST => self.post(parts, body, principal).await,
+            Method::GET => self.get(parts, &principal).await,
+            Method::DELETE => self.delete(parts, &principal).await,
+            _ => Err((Refusal::NOT_ALLOWED, None)),
+        };
+        answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts))
+    }
+
+    async fn post<B>(self: &Arc<Self>, parts: &Parts, body: B, principal: Principal) -> Answered
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        if !is_json(&parts.headers) {
+            return Err((Refusal::UNSUPPORTED_MEDIA, None));
+        }
+        let accepts = Accepts::read(&parts.headers);
+        if accepts.nothing() {
+            return Err((Refusal::NOT_ACCEPTABLE, None));
+        }
+        let limits = &self.core.limits;
+        let bytes = body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
+        match envelope::read(bytes, limits.bounds) {
+            Err(Malformed { refusal, id }) => Err((refusal, id)),
+            Ok(Incoming::Batch(messages)) => self.legacy_batch(parts, messages, accepts, &principal).await,
+            Ok(Incoming::One(message)) => {
+                let version = parts.headers.get(&VERSION).map(HeaderValue::as_bytes);
+                match (era::route_http(&message, version, parts.headers.contains_key(&SESSION_ID)), message) {
+                    (Route::Modern, Message::Request(request)) => {
+                        self.modern(parts, request, accepts, principal).await
+                    }
+                    (Route::Initialize, Message::Request(request)) => {
+                        self.legacy_initialize(&request, accepts, principal).await
+                    }
+                    (Route::Session, message) => self.legacy_message(parts, message, accepts, &principal).await,
+                    (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
+                    _ => Ok(accepted()),
+                }
+            }
+        }
+    }
+}
+
+/// A response, or a refusal with the id of the request that it answers.
+pub(super) type Answered = Result<Response<ResponseBody>, (Refusal, Option<Id>)>;
+
+fn id_of(message: Message) -> Option<Id> {
+    match message {
+        Message::Request(request) => Some(request.id),
+        _ => None,
+    }
+}
+
+/// Makes the response to a message that wants no answer.
+pub(super) fn accepted() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// Makes a response of one message, in the form that the client takes.
+pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody> {
+    let (kind, body) = if as_stream {
+        let mut out = Vec::with_capacity(answer.message.len() + 32);
+        super::stream::write_message(&mut out, None, &answer.message);
+        (EVENT_STREAM, ResponseBody::whole(out))
+    } else {
+        (JSON, ResponseBody::whole(answer.message))
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// Makes a response that is a stream of events.
+pub(super) fn streamed(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::stream(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Makes the response to a request that is refused before it belongs to an era; the version header says how it is read.
+fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
+    let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
+    let revision = named.unwrap_or(Revision::NEWEST);
+    let answer = Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
+    let mut response = respond(answer, false);
+    if refusal.is(&Refusal::NOT_ALLOWED) {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    }
+    response
+}
+
+/// Answers a browser that asks whether a page may call; the page's origin was checked before.
+fn preflight(parts: &Parts) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    if parts.headers.contains_key(ORIGIN) {
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE"));
+        headers.insert(
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            HeaderValue::from_static(
+                "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
+                 Mcp-Method, Mcp-Name",
+            ),
+        );
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    }
+    response
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}
+
+impl<B> hyper::service::Service<Request<B>> for HttpService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}

@@ -1,0 +1,170 @@
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::endpoint::HttpService;
+use crate::limits::Limits;
+use crate::shutdown::Shutdown;
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Every call was answered.
+    Cleanly,
+    /// These many calls were still running when the time was over, and were ended.
+    Aborted(usize),
+}
+
+/// Serves an endpoint on a listener until the shutdown handle says otherwise, then drains for at most `grace`.
+///
+/// `service` answers the requests; it is usually the endpoint itself, or something that adds paths beside it.
+///
+/// # Errors
+/// The listener itself fails.
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    endpoint: &HttpService,
+    service: S,
+    grace: Duration,
+) -> io::Result<Drained>
+where
+    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let core = &endpoint.inner.core;
+    let shutdown = core.shutdown.clone();
+    let limits = core.limits.clone();
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let crowd = Crowd::default();
+    let mut connections = JoinSet::new();
+    let mut sweep = tokio::time::interval(endpoint.inner.sessions.sweep_every());
+    loop {
+        let permit = tokio::select! {
+            biased;
+            () = shutdown.draining() => break,
+            Some(_) = connections.join_next() => continue,
+            _ = sweep.tick() => { endpoint.sweep().await; continue }
+            permit = room.clone().acquire_owned() => permit,
+        };
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.draining() => break,
+            _ = sweep.tick() => { endpoint.sweep().await; continue }
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, or a connection that was reset before it was accepted: neither ends the server.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
+        let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
+        connections.spawn(async move {
+            let _held = (permit, seat);
+            connection(stream, service, &shutdown, &limits).await;
+        });
+    }
+    drop(listener);
+    drain(endpoint, &mut connections, grace).await
+}
+
+async fn drain(endpoint: &HttpService, connections: &mut JoinSet<()>, grace: Duration) -> io::Result<Drained> {
+    let core = &endpoint.inner.core;
+    core.lot.clear();
+    let finished = async {
+        core.idle().await;
+        while connections.join_next().await.is_some() {}
+    };
+    let outcome = tokio::select! {
+        () = finished => Drained::Cleanly,
+        () = tokio::time::sleep(grace) => Drained::Aborted(core.calls()),
+        () = core.shutdown.stopping() => Drained::Aborted(core.calls()),
+    };
+    endpoint.inner.sessions.end_all();
+    connections.shutdown().await;
+    // Connections that merely stayed open have lost nothing.
+    Ok(if outcome == Drained::Aborted(0) { Drained::Cleanly } else { outcome })
+}
+
+async fn connection<S, B>(stream: TcpStream, service: S, shutdown: &Shutdown, limits: &Limits)
+where
+    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // Answers are written whole, so waiting to gather more only delays them.
+    let _ = stream.set_nodelay(true);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_within).max_headers(100).max_buf_size(64 << 10);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = shutdown.draining() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// How many connections each address has.
+#[derive(Clone, Debug, Default)]
+struct Crowd {
+    seats: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+impl Crowd {
+    fn enter(&self, address: IpAddr, most: usize) -> Option<Seat> {
+        if address.is_loopback() {
+            return Some(Seat { crowd: None });
+        }
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = seats.entry(address).or_default();
+        if *taken >= most {
+            return None;
+        }
+        *taken += 1;
+        Some(Seat { crowd: Some((self.clone(), address)) })
+    }
+}
+
+/// One connection of an address.
+#[derive(Debug)]
+struct Seat {
+    crowd: Option<(Crowd, IpAddr)>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Some((crowd, address)) = &self.crowd else { return };
+        let mut seats = crowd.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = seats.get_mut(address) {
+            *taken -= 1;
+            if *taken == 0 {
+                seats.remove(address);
+            }
+        }
+    }
+}

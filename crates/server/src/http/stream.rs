@@ -1,0 +1,202 @@
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use tokio::sync::futures::OwnedNotified;
+use tokio::time::Sleep;
+use trunkline_protocol::sse;
+use trunkline_session::EventId;
+
+use super::carry::Carry;
+use crate::core::Core;
+use crate::edge::Event;
+use crate::edge::modern::Listen;
+
+/// The time after which a client that lost its stream may come back.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A frame that grew this long is sent before more is gathered.
+const ENOUGH: usize = 64 * 1024;
+
+type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
+
+/// Sends comments on a stream that is otherwise silent, so that nobody between takes it for dead.
+struct KeepAlive {
+    every: Duration,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl KeepAlive {
+    fn new(every: Duration) -> Self {
+        Self { every, sleep: None }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.every)));
+        std::task::ready!(sleep.as_mut().poll(cx));
+        self.sleep = None;
+        Poll::Ready(())
+    }
+
+    fn reset(&mut self) {
+        self.sleep = None;
+    }
+}
+
+/// The event stream of one call; it owns the call and drives it from its own polls.
+pub(super) struct CallStream<C> {
+    call: Option<C>,
+    first: Option<Event>,
+    opened: bool,
+    keep_alive: KeepAlive,
+}
+
+impl<C: Carry> CallStream<C> {
+    pub(super) fn new(call: C, first: Option<Event>, keep_alive: Duration) -> Self {
+        Self { call: Some(call), first, opened: false, keep_alive: KeepAlive::new(keep_alive) }
+    }
+
+    /// Writes one event; returns false when the stream is over.
+    fn write(&mut self, event: Event, out: &mut Vec<u8>) -> bool {
+        let Some(call) = &mut self.call else { return false };
+        match event {
+            Event::Message(message) => {
+                write_message(out, call.record(&message), &message);
+                return true;
+            }
+            Event::Answer(answer) => write_message(out, call.record(&answer.message), &answer.message),
+            Event::Release(retry) => sse::write_retry(out, millis(retry)),
+            Event::Nothing => {}
+        }
+        // Dropping a legacy call that is not over detaches it; the client comes back for the rest.
+        self.call = None;
+        false
+    }
+
+    fn open(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.opened, true) {
+            return;
+        }
+        if let Some(id) = self.call.as_mut().and_then(Carry::open_stream) {
+            sse::write_priming(out, &id.to_string(), Some(millis(RETRY)));
+        }
+    }
+}
+
+impl<C: Carry> Body for CallStream<C> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        let this = self.get_mut();
+        let mut out = Vec::new();
+        this.open(&mut out);
+        loop {
+            let event = match this.first.take() {
+                Some(event) => Poll::Ready(event),
+                None => match &mut this.call {
+                    Some(call) => call.poll_event(cx),
+                    None => break,
+                },
+            };
+            match event {
+                Poll::Ready(event) => {
+                    this.keep_alive.reset();
+                    if !this.write(event, &mut out) || out.len() >= ENOUGH {
+                        break;
+                    }
+                }
+                Poll::Pending if !out.is_empty() => break,
+                Poll::Pending => {
+                    std::task::ready!(this.keep_alive.poll(cx));
+                    sse::write_comment(&mut out, "");
+                    break;
+                }
+            }
+        }
+        frame(out)
+    }
+}
+
+/// The event stream of a modern subscription.
+pub(super) struct ListenStream {
+    core: Arc<Core>,
+    listen: Option<Box<Listen>>,
+    acknowledged: bool,
+    draining: Pin<Box<OwnedNotified>>,
+    keep_alive: KeepAlive,
+}
+
+impl ListenStream {
+    pub(super) fn new(core: Arc<Core>, listen: Box<Listen>) -> Self {
+        let draining = Box::pin(core.shutdown.watch_draining());
+        let keep_alive = KeepAlive::new(core.limits.keep_alive);
+        Self { core, listen: Some(listen), acknowledged: false, draining, keep_alive }
+    }
+}
+
+impl Body for ListenStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        let this = self.get_mut();
+        let mut out = Vec::new();
+        let Some(listen) = &this.listen else { return Poll::Ready(None) };
+        if !std::mem::replace(&mut this.acknowledged, true) {
+            write_message(&mut out, None, &listen.acknowledgement());
+            return frame(out);
+        }
+        while let Poll::Ready(message) = listen.poll_message(cx) {
+            write_message(&mut out, None, &message);
+            if out.len() >= ENOUGH {
+                break;
+            }
+        }
+        if this.core.shutdown.is_draining() || this.draining.as_mut().poll(cx).is_ready() {
+            write_message(&mut out, None, &listen.ending());
+            this.listen = None;
+        }
+        if out.is_empty() {
+            std::task::ready!(this.keep_alive.poll(cx));
+            sse::write_comment(&mut out, "");
+        } else {
+            this.keep_alive.reset();
+        }
+        frame(out)
+    }
+}
+
+/// A body made of a stream of chunks.
+pub(super) struct Chunks<S>(pub(super) S);
+
+impl<S> Body for Chunks<S>
+where
+    S: futures_util::Stream<Item = Vec<u8>> + Unpin,
+{
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        let chunk = std::task::ready!(Pin::new(&mut self.0).poll_next(cx));
+        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk.into()))))
+    }
+}
+
+/// Writes one message as an event.
+pub(super) fn write_message(out: &mut Vec<u8>, id: Option<EventId>, message: &str) {
+    let id = id.map(|id| id.to_string());
+    sse::write_event(out, Some("message"), id.as_deref(), message.as_bytes());
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn frame(out: Vec<u8>) -> Polled {
+    Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(out.into()))))
+}

@@ -1,0 +1,67 @@
+use std::time::Duration;
+
+use trunkline_protocol::envelope::Bounds;
+
+/// The bounds within which a server serves. Each field says its default and what it costs.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest message. Default 4 MiB; a peer can make us hold this much once per connection.
+    pub message_bytes: usize,
+    /// How deep a message may nest, and how many a batch may hold. Default 64 and 32.
+    pub bounds: Bounds,
+    /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
+    pub calls: usize,
+    /// Calls that run at one time on one channel. Default 64; beyond it the channel is not read.
+    pub calls_per_channel: usize,
+    /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
+    pub queued_bytes: usize,
+    /// How long a call waits for its questions to be answered by another request. Default 10 minutes.
+    pub parked_for: Duration,
+    /// Parked calls of one principal. Default 16; beyond it that principal's oldest is ended. The anonymous principal and
+    /// the process are many callers in one, so that only [`Limits::parked`] holds for them.
+    pub parked_per_principal: usize,
+    /// Parked calls in all. Default 4,096; beyond it the oldest is ended.
+    pub parked: usize,
+    /// The largest continuation that travels in `requestState`. Default 16 KiB; a larger one is parked.
+    pub state_bytes: usize,
+    /// How long a call may be silent before its response becomes a stream with keep-alive comments. Default 2 s.
+    pub stream_after: Duration,
+    /// The time between keep-alive comments on a silent stream. Default 15 s.
+    pub keep_alive: Duration,
+    /// How long a request body may take to arrive. Default 30 s.
+    pub body_within: Duration,
+    /// How long the head of a request may take to arrive. Default 10 s.
+    pub head_within: Duration,
+    /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
+    pub connections: usize,
+    /// Connections of one address at one time, the loopback excepted. Default 256.
+    pub connections_per_address: usize,
+    /// Standing GET streams of one legacy session. Default 4.
+    pub streams_per_session: usize,
+    /// How long requests that were read before a channel ended may take to be answered. Default 5 s.
+    pub answers_after_end: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 4 << 20,
+            bounds: Bounds::default(),
+            calls: 4096,
+            calls_per_channel: 64,
+            queued_bytes: 256 << 10,
+            parked_for: Duration::from_secs(600),
+            parked_per_principal: 16,
+            parked: 4096,
+            state_bytes: 16 << 10,
+            stream_after: Duration::from_secs(2),
+            keep_alive: Duration::from_secs(15),
+            body_within: Duration::from_secs(30),
+            head_within: Duration::from_secs(10),
+            connections: 10_000,
+            connections_per_address: 256,
+            streams_per_session: 4,
+            answers_after_end: Duration::from_secs(5),
+        }
+    }
+}

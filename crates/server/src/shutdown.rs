@@ -1,0 +1,76 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+/// Ends a server: first gently, then at once.
+///
+/// Clones share one state. Draining tells and closes standing streams and accepts nothing new, while calls that run may
+/// finish; stopping ends those too.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown {
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    phase: AtomicU8,
+    draining: Arc<Notify>,
+    stopping: Arc<Notify>,
+}
+
+const DRAINING: u8 = 1;
+const STOPPING: u8 = 2;
+
+impl Shutdown {
+    /// Makes a handle.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins to drain.
+    pub fn drain(&self) {
+        self.state.phase.fetch_max(DRAINING, Ordering::SeqCst);
+        self.state.draining.notify_waiters();
+    }
+
+    /// Stops at once.
+    pub fn stop(&self) {
+        self.state.phase.fetch_max(STOPPING, Ordering::SeqCst);
+        self.state.draining.notify_waiters();
+        self.state.stopping.notify_waiters();
+    }
+
+    /// Reports whether draining has begun.
+    pub fn is_draining(&self) -> bool {
+        self.state.phase.load(Ordering::SeqCst) >= DRAINING
+    }
+
+    /// Reports whether the server is to stop at once.
+    pub fn is_stopping(&self) -> bool {
+        self.state.phase.load(Ordering::SeqCst) >= STOPPING
+    }
+
+    /// Waits until draining begins.
+    pub async fn draining(&self) {
+        wait(&self.state.draining, || self.is_draining()).await;
+    }
+
+    /// Waits until the server is to stop at once.
+    pub async fn stopping(&self) {
+        wait(&self.state.stopping, || self.is_stopping()).await;
+    }
+
+    /// Returns a future that a stream can hold; ready when draining begins after this was called.
+    pub(crate) fn watch_draining(&self) -> OwnedNotified {
+        self.state.draining.clone().notified_owned()
+    }
+}
+
+async fn wait(notify: &Notify, done: impl Fn() -> bool) {
+    let notified = notify.notified();
+    if !done() {
+        notified.await;
+    }
+}

@@ -1,0 +1,76 @@
+//! One tool, `echo`, over stdio or HTTP: the server that the benchmarks measure.
+//!
+//! `cargo run --release --example echo -- --stdio`, or `-- --http 127.0.0.1:8080`.
+
+use std::time::Duration;
+
+use clap::Parser;
+use trunkline::prelude::*;
+use trunkline::server::http::HttpOptions;
+use trunkline::{HostOptions, Limits};
+
+#[derive(Parser)]
+struct Options {
+    /// Serves standard input and output.
+    #[arg(long, conflicts_with = "http", required_unless_present = "http")]
+    stdio: bool,
+    /// Serves HTTP on this address.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// Makes the handler yield once before it answers.
+    #[arg(long = "yield")]
+    yields: bool,
+    /// The most legacy sessions.
+    #[arg(long, default_value_t = 10_000)]
+    max_sessions: usize,
+    /// How long an idle legacy session lives, in seconds.
+    #[arg(long, default_value_t = 1800)]
+    session_ttl: u64,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Echo {
+    /// What to say.
+    message: String,
+}
+
+#[tokio::main]
+async fn main() -> trunkline::Result<()> {
+    let options = Options::parse();
+    let yields = options.yields;
+    let echo = Tool::new("echo").description("Says what it is told.").run(move |echo: Echo| async move {
+        if yields {
+            tokio::task::yield_now().await;
+        }
+        echo.message
+    });
+    let server = Server::new("echo").version(env!("CARGO_PKG_VERSION")).with(echo);
+    let limits = Limits { connections: 100_000, ..Limits::default() };
+    let host = server.host(HostOptions { limits, ..HostOptions::default() })?;
+    stop_on_signal(host.shutdown().clone());
+    match options.http {
+        None => serve(stdio(), host).await,
+        Some(address) => {
+            let mut http_options = HttpOptions::default();
+            http_options.session_limits.total = options.max_sessions;
+            http_options.session_limits.idle = Duration::from_secs(options.session_ttl);
+            eprintln!("echo listens on http://{address}/mcp");
+            serve(http(address).options(http_options), host).await
+        }
+    }
+}
+
+async fn serve(binding: impl trunkline::server::Binding, host: trunkline::Host) -> trunkline::Result<()> {
+    Ok(binding.serve(host).await?)
+}
+
+fn stop_on_signal(shutdown: trunkline::Shutdown) {
+    tokio::spawn(async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+        tokio::select! {
+            _ = terminate.recv() => shutdown.drain(),
+            _ = tokio::signal::ctrl_c() => shutdown.drain(),
+        }
+    });
+}

@@ -78,7 +78,8 @@ where
     B: Body<Data = Bytes>,
 {
     let too_large = || Refusal::TOO_LARGE.because(format!("a message may have at most {most} bytes"));
-    if body.size_hint().lower() > most as u64 {
+    let announced = body.size_hint().lower();
+    if announced > most as u64 {
         return Err(too_large());
     }
     let mut body = std::pin::pin!(body);
@@ -107,6 +108,9 @@ where
                 None => first = Some(data),
                 Some(head) => {
                     if gathered.is_empty() {
+                        // The announced length is within bounds here; one allocation then takes the whole body.
+                        let announced = usize::try_from(announced).unwrap_or(most).min(most);
+                        gathered.reserve(announced.max(head.len() + data.len()));
                         gathered.extend_from_slice(head);
                         first = Some(Bytes::new());
                     }

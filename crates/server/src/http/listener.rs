@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -117,9 +118,22 @@ where
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.head_within).max_headers(100).max_buf_size(64 << 10);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = shutdown.draining() => {
+    let mut draining = pin!(shutdown.draining());
+    let mut watched = false;
+    let ended = std::future::poll_fn(|cx| {
+        // The task's waker stays the same, so that asking once to be woken is enough.
+        if !watched || shutdown.is_draining() {
+            watched = true;
+            if draining.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+        }
+        served.as_mut().poll(cx).map(Some)
+    })
+    .await;
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             served.as_mut().graceful_shutdown();
             served.await
         }

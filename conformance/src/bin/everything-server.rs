@@ -1,0 +1,37 @@
+//! The server that the official conformance suite and the clients of `interop/` are run against.
+
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use trunkline::server::Binding;
+use trunkline::{HostOptions, Shutdown, http, stdio};
+
+#[derive(Parser)]
+struct Options {
+    /// Serves standard input and output.
+    #[arg(long, conflicts_with = "http", required_unless_present = "http")]
+    stdio: bool,
+    /// Serves HTTP on this address.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> trunkline::Result<()> {
+    let options = Options::parse();
+    let host = trunkline_conformance::everything().host(HostOptions::default())?;
+    drain_on_sigterm(host.shutdown().clone())?;
+    match options.http {
+        Some(address) => http(address).serve(host).await?,
+        None => stdio().serve(host).await?,
+    }
+    Ok(())
+}
+
+fn drain_on_sigterm(shutdown: Shutdown) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        terminate.recv().await;
+        shutdown.drain();
+    });
+    Ok(())
+}

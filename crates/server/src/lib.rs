@@ -25,6 +25,8 @@ mod schema;
 mod server;
 mod shorten;
 mod shutdown;
+#[cfg(test)]
+mod testing;
 mod text_arguments;
 mod tool;
 

@@ -3,6 +3,7 @@
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use trunkline::server::Binding;
+use trunkline::server::http::HttpOptions;
 use trunkline::{HostOptions, Shutdown, http, stdio};
 
 #[derive(Parser)]
@@ -13,6 +14,9 @@ struct Options {
     /// Serves HTTP on this address.
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
+    /// Answers over HTTP with event streams even where a plain answer would do.
+    #[arg(long, requires = "http")]
+    always_stream: bool,
 }
 
 #[tokio::main]
@@ -21,7 +25,10 @@ async fn main() -> trunkline::Result<()> {
     let host = trunkline_conformance::everything().host(HostOptions::default())?;
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
-        Some(address) => http(address).serve(host).await?,
+        Some(address) => {
+            let endpoint = HttpOptions { always_stream: options.always_stream, ..HttpOptions::default() };
+            http(address).options(endpoint).serve(host).await?;
+        }
         None => stdio().serve(host).await?,
     }
     Ok(())

@@ -13,7 +13,7 @@ const STEP: Duration = Duration::from_millis(50);
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool::new("test_tool_with_progress")
-            .description("Reports progress twice on its way to the end.")
+            .description("Reports progress when it starts, works and ends.")
             .run(report),
         Tool::new("test_tool_with_logging").description("Logs when it starts, works and ends.").run(log),
         Tool::new("test_logging_tool").description("Logs once, for callers that want it.").run(
@@ -37,6 +37,8 @@ async fn report(cx: Context) -> &'static str {
     cx.progress(50, 100);
     sleep(STEP).await;
     cx.progress(100, 100);
+    // Some clients forget a call's progress as soon as its result is there, even if both come in one read.
+    sleep(STEP).await;
     "done"
 }
 

@@ -44,6 +44,7 @@ pub(crate) struct ChannelServer<C> {
     modern: HashMap<Id, Arc<Shared>>,
     listens: HashMap<Id, Listen>,
     draining: Pin<Box<OwnedNotified>>,
+    stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
     ended: bool,
     last_answers: Option<Pin<Box<Sleep>>>,
@@ -54,6 +55,7 @@ impl<C> Unpin for ChannelServer<C> {}
 impl<C: Channel> ChannelServer<C> {
     pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
+        let stopping = Box::pin(core.shutdown.watch_stopping());
         Self {
             core,
             principal,
@@ -64,6 +66,7 @@ impl<C: Channel> ChannelServer<C> {
             modern: HashMap::new(),
             listens: HashMap::new(),
             draining,
+            stopping,
             drained: false,
             ended: false,
             last_answers: None,
@@ -310,12 +313,15 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.queued() < self.core.limits.queued_bytes
     }
 
-    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let idle = self.carried.is_empty() && self.channel.queued() == 0;
+    fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
+        // A writer may have taken bytes that it has not written yet, so an empty queue alone is not the end.
+        let idle = self.carried.is_empty() && self.channel.queued() == 0 && flushed;
         if (self.ended || self.drained) && idle {
             return Poll::Ready(());
         }
-        if self.core.shutdown.is_stopping() {
+        // Stopping wakes those who wait for draining too, so it is watched only once that is over.
+        let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
+        if told || self.core.shutdown.is_stopping() {
             return Poll::Ready(());
         }
         match &mut self.last_answers {
@@ -336,7 +342,7 @@ impl<C: Channel> Future for ChannelServer<C> {
             moved |= this.take_changes(cx);
             moved |= this.take_messages(cx)?;
             let flushed = this.channel.poll_flush(cx)?.is_ready();
-            if this.poll_over(cx).is_ready() {
+            if this.poll_over(flushed, cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }
             if !moved || !flushed {

@@ -22,6 +22,7 @@ mod registry;
 mod resource;
 mod round;
 mod schema;
+mod secret_file;
 mod server;
 mod shorten;
 mod shutdown;

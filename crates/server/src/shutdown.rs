@@ -66,6 +66,11 @@ impl Shutdown {
     pub(crate) fn watch_draining(&self) -> OwnedNotified {
         self.state.draining.clone().notified_owned()
     }
+
+    /// Returns a future that a driver can hold; ready when the server is to stop after this was called.
+    pub(crate) fn watch_stopping(&self) -> OwnedNotified {
+        self.state.stopping.clone().notified_owned()
+    }
 }
 
 async fn wait(notify: &Notify, done: impl Fn() -> bool) {

@@ -9,6 +9,8 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use trunkline_session::Principal;
 
+use crate::secret_file;
+
 /// Decides whom a request belongs to.
 pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
     /// Returns the principal of a request.
@@ -88,12 +90,8 @@ impl BearerTokens {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, BearerTokensError> {
         let path = path.as_ref();
         let unreadable = |cause| BearerTokensError::Unreadable { path: path.to_owned(), cause };
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            if std::fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
-                return Err(BearerTokensError::Exposed(path.to_owned()));
-            }
+        if secret_file::is_exposed(path).map_err(unreadable)? {
+            return Err(BearerTokensError::Exposed(path.to_owned()));
         }
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let mut tokens = Vec::new();

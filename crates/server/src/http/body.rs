@@ -18,11 +18,13 @@ enum Kind {
 }
 
 impl ResponseBody {
-    pub(super) const fn empty() -> Self {
+    /// Makes a body of nothing.
+    pub const fn empty() -> Self {
         Self(Kind::Empty)
     }
 
-    pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
+    /// Makes a body of one buffer.
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(Kind::Whole(bytes.into()))
     }
 

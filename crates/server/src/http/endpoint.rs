@@ -69,6 +69,15 @@ impl HttpService {
         self.inner.sessions.sweep().await;
     }
 
+    /// Returns the answer to a request whose `Host` or `Origin` is not allowed, and `None` for any other.
+    ///
+    /// The endpoint checks its own requests; this is for a service that adds paths beside it.
+    pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
+        let HttpOptions { hosts, origins, .. } = &self.inner.options;
+        let refusal = guard::check(&parts.headers, parts.uri.authority(), hosts, origins).err()?;
+        Some(refused(&refusal, None, parts))
+    }
+
     /// Answers one request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where

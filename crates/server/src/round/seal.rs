@@ -11,6 +11,8 @@ use sha2::{Digest as _, Sha256};
 use trunkline_protocol::Method;
 use trunkline_session::{Principal, Timestamp};
 
+use crate::secret_file;
+
 const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
 
@@ -33,6 +35,9 @@ pub enum StateKeysError {
         #[source]
         cause: io::Error,
     },
+    /// A key file can be read by others than its owner.
+    #[error("state key file {0} can be read by others; make it private with `chmod 600`")]
+    Exposed(PathBuf),
     /// A key file is too short to hold a secret.
     #[error("state key file {0} holds fewer than 32 bytes; make one with `head -c 32 /dev/urandom > FILE`")]
     TooShort(PathBuf),
@@ -58,12 +63,15 @@ impl StateKeys {
     /// Reads keys from files, each with at least 32 secret bytes of any kind.
     ///
     /// # Errors
-    /// A file is unreadable or too short, or there is none.
+    /// A file is unreadable, readable by others or too short, or there is none.
     pub fn from_files<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, StateKeysError> {
         let read = |path: P| {
             let path = path.as_ref();
-            let secret = std::fs::read(path)
-                .map_err(|cause| StateKeysError::Unreadable { path: path.to_owned(), cause })?;
+            let unreadable = |cause| StateKeysError::Unreadable { path: path.to_owned(), cause };
+            if secret_file::is_exposed(path).map_err(unreadable)? {
+                return Err(StateKeysError::Exposed(path.to_owned()));
+            }
+            let secret = std::fs::read(path).map_err(unreadable)?;
             if secret.len() < KEY_BYTES {
                 return Err(StateKeysError::TooShort(path.to_owned()));
             }

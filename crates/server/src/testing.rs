@@ -26,14 +26,13 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
 /// Makes a call of a client that can be asked everything.
 pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Call {
     let capabilities = serde_json::json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
-    let shared = Shared::new(method, caller(revision, &capabilities), Vec::new());
-    call_with(shared, method, params)
+    call_from(caller(revision, &capabilities), method, params)
 }
 
-pub(crate) fn call_with(shared: Shared, method: Method, params: &Value) -> Call {
+pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> Call {
     let members = Raw::from(params).members().unwrap();
-    let params = Params { members, meta: None };
-    Call { method, params, continuation: None, context: Context::new(Arc::new(shared)) }
+    let shared = Shared::new(method, Params { members, meta: None }, caller, Vec::new());
+    Call { method, continuation: None, context: Context::new(Arc::new(shared)) }
 }
 
 /// Answers a call whose handler never waits, and returns the result as it is written, without what every result has.

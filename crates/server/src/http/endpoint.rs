@@ -74,7 +74,8 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let refusal = guard::check(&parts.headers, parts.uri.authority(), hosts, origins).err()?;
+        let refusal =
+            guard::check(&Heads::read(&parts.headers), parts.uri.authority(), hosts, origins).err()?;
         Some(refused(&refusal, None, parts))
     }
 
@@ -105,13 +106,13 @@ impl Inner {
     where
         B: Body<Data = Bytes> + Send,
     {
-        if parts.uri.path() != self.options.path {
-            return refused(&Refusal::NO_SUCH_PATH, None, parts);
-        }
         let heads = Heads::read(&parts.headers);
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
         if let Err(refusal) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
             return refused(&refusal, None, parts);
+        }
+        if parts.uri.path() != self.options.path {
+            return refused(&Refusal::NO_SUCH_PATH, None, parts);
         }
         if parts.method == Method::OPTIONS {
             return preflight(parts);
@@ -152,7 +153,8 @@ impl Inner {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
         let limits = &self.core.limits;
-        let bytes = body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
+        let bytes =
+            body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
         match envelope::read(bytes, limits.bounds) {
             Err(Malformed { refusal, id }) => Err((refusal, id)),
             Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal).await,
@@ -208,7 +210,9 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
 }
 
 /// Makes a response that is a stream of events.
-pub(super) fn streamed(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Response<ResponseBody> {
+pub(super) fn streamed(
+    body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::stream(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
@@ -224,7 +228,8 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
     let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
     let revision = named.unwrap_or(Revision::NEWEST);
-    let answer = Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
+    let answer =
+        Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
     let mut response = respond(answer, false);
     if refusal.is(&Refusal::NOT_ALLOWED) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));

@@ -61,7 +61,8 @@ impl Inner {
             _ => None,
         };
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
-        let sets_level = matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
+        let sets_level =
+            matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
         let begun = legacy::begin(&self.core, &session, message, accepts.stream);
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
@@ -77,9 +78,7 @@ impl Inner {
         principal: &Principal,
     ) -> Answered {
         let accepts = heads.accepts();
-        let claims = |message: &Result<Message, Malformed>| {
-            matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
-        };
+        let claims = |message: &Result<Message, Malformed>| matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()));
         let no_batches = || Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
         if messages.iter().any(claims) || matches!(heads.session, Mirrored::Absent) {
             return Err((no_batches(), None));
@@ -182,7 +181,8 @@ impl Inner {
                     }
                     let Some(state) = session.stream(last.stream) else {
                         // The call is over; what it said last may have come between the two looks.
-                        events = inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
+                        events =
+                            inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
                         continue;
                     };
                     let grown = state.grown.notified();

@@ -42,7 +42,10 @@ pub async fn serve<S, B>(
     grace: Duration,
 ) -> io::Result<Drained>
 where
-    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
     B: Body + Send + 'static,
     B::Data: Send,
@@ -89,7 +92,11 @@ where
     drain(endpoint, &mut connections, grace).await
 }
 
-async fn drain(endpoint: &HttpService, connections: &mut JoinSet<()>, grace: Duration) -> io::Result<Drained> {
+async fn drain(
+    endpoint: &HttpService,
+    connections: &mut JoinSet<()>,
+    grace: Duration,
+) -> io::Result<Drained> {
     let core = &endpoint.inner.core;
     core.lot.clear();
     let finished = async {
@@ -116,7 +123,11 @@ where
     // Answers are written whole, so waiting to gather more only delays them.
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_within).max_headers(100).max_buf_size(64 << 10);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_within)
+        .max_headers(100)
+        .max_buf_size(64 << 10);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut draining = pin!(shutdown.draining());
     let mut watched = false;

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Raw, Refusal, Revision};
 
-use crate::call::{Call, Confirm, Context, Handler, Outcome, Shared, ask};
+use crate::call::{Call, Confirm, Context, Handler, Outcome, ask};
 use crate::error::ToolError;
 use crate::server::Server;
-use crate::testing::{answer, answer_in, assert_refused, call, call_text, call_with, caller};
+use crate::testing::{answer, answer_in, assert_refused, call, call_from, call_text, caller};
 use crate::tool::Tool;
 
 #[derive(Deserialize, JsonSchema)]
@@ -263,8 +263,8 @@ fn run(server: &Server, call: Call) -> Option<Result<Outcome, Refusal>> {
 #[test]
 fn a_question_to_a_client_that_cannot_be_asked_is_refused_through_the_question_mark() {
     let server = Server::new("test").with(Tool::new("book").run(confirmed));
-    let shared = Shared::new(Method::ToolsCall, caller(Revision::NEWEST, &json!({})), Vec::new());
-    let outcome = run(&server, call_with(shared, Method::ToolsCall, &json!({ "name": "book" }))).unwrap();
+    let caller = caller(Revision::NEWEST, &json!({}));
+    let outcome = run(&server, call_from(caller, Method::ToolsCall, &json!({ "name": "book" }))).unwrap();
     assert_refused(outcome, &Refusal::MISSING_CAPABILITY, "elicitation/create");
 }
 

@@ -74,7 +74,8 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let refusal = guard::check(&parts.headers, parts.uri.authority(), hosts, origins).err()?;
+        let heads = Heads::read(&parts.headers);
+        let refusal = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
         Some(refused(&refusal, None, parts))
     }
 

@@ -9,8 +9,8 @@ const OPEN: &str = "{\"jsonrpc\":\"2.0\"";
 
 /// Writes a response whose result object is filled by `fill`.
 pub fn result(id: &Id, hint: usize, fill: impl FnOnce(&mut Writer)) -> String {
-    let mut writer = open(hint);
-    writer.plain_key("id");
+    let mut writer = Writer::with_capacity(hint + 64);
+    writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut writer);
     writer.plain_key("result");
     fill(&mut writer);

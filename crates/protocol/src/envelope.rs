@@ -3,11 +3,11 @@
 use std::fmt;
 
 use bytestring::ByteString;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::id::Id;
-use crate::json::{JsonKind, Members, MembersSeed, Raw, TextSeed, nests_deeper_than};
+use crate::json::{JsonKind, KeySeed, Members, MembersSeed, Raw, TextSeed, nests_deeper_than, shared_key};
 use crate::refusal::Refusal;
 
 /// The bounds that a message must keep.
@@ -177,7 +177,7 @@ fn legible_id(object: &Raw) -> Option<Id> {
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Id>, A::Error> {
             let mut id = None;
-            while let Some(key) = map.next_key_seed(TextSeed(self.0))? {
+            while let Some(key) = map.next_key_seed(KeySeed)? {
                 let value: &'de RawValue = map.next_value()?;
                 if key == "id" && id.is_none() {
                     id = Id::from_raw(Raw::trusted(self.0.slice_ref(value.get())));
@@ -276,14 +276,15 @@ impl<'de> Visitor<'de> for EnvelopeSeed<'de> {
         let mut envelope = Envelope::default();
         let mut version_seen = false;
         let duplicate = |key: &str| A::Error::custom(format_args!("duplicate member `{key}`"));
-        while let Some(key) = map.next_key_seed(TextSeed(self.0))? {
+        while let Some(key) = map.next_key_seed(KeySeed)? {
             let raw = |map: &mut A| -> Result<Raw, A::Error> {
                 let value: &'de RawValue = map.next_value()?;
                 Ok(Raw::trusted(self.0.slice_ref(value.get())))
             };
             let repeated = match &*key {
                 "jsonrpc" => {
-                    envelope.version_ok = raw(&mut map)?.as_str() == "\"2.0\"";
+                    let version: &'de RawValue = map.next_value()?;
+                    envelope.version_ok = version.get() == "\"2.0\"";
                     std::mem::replace(&mut version_seen, true)
                 }
                 "id" => envelope.id.replace(raw(&mut map)?).is_some(),
@@ -292,7 +293,7 @@ impl<'de> Visitor<'de> for EnvelopeSeed<'de> {
                 "result" => envelope.result.replace(raw(&mut map)?).is_some(),
                 "error" => envelope.error.replace(raw(&mut map)?).is_some(),
                 _ => {
-                    raw(&mut map)?;
+                    map.next_value::<IgnoredAny>()?;
                     false
                 }
             };
@@ -326,7 +327,7 @@ impl<'de> Visitor<'de> for ParamsSeed<'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params, A::Error> {
         let mut params = Params::default();
-        while let Some(key) = map.next_key_seed(TextSeed(self.0))? {
+        while let Some(key) = map.next_key_seed(KeySeed)? {
             if key == "_meta" {
                 let meta = map.next_value_seed(MembersSeed(self.0))?;
                 if params.meta.replace(meta).is_some() {
@@ -336,7 +337,7 @@ impl<'de> Visitor<'de> for ParamsSeed<'de> {
             }
             let value: &'de RawValue = map.next_value()?;
             let value = Raw::trusted(self.0.slice_ref(value.get()));
-            params.members.push_unique(key, value, MOST_PARAMS)?;
+            params.members.push_unique(shared_key(self.0, key), value, MOST_PARAMS)?;
         }
         Ok(params)
     }

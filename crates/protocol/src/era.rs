@@ -168,8 +168,9 @@ fn check_plain(name: &str, header: Mirrored<'_>, body: &ByteString) -> Result<()
 }
 
 fn check_name(request: &Request, header: Mirrored<'_>, member: &str) -> Result<(), Refusal> {
-    let value = header::decode_value(present("Mcp-Name", header)?)
-        .map_err(|bad| Refusal::HEADER_MISMATCH.because(format!("the header Mcp-Name is malformed: {bad}")))?;
+    let value = header::decode_value(present("Mcp-Name", header)?).map_err(|bad| {
+        Refusal::HEADER_MISMATCH.because(format!("the header Mcp-Name is malformed: {bad}"))
+    })?;
     match request.params.get(member).and_then(crate::Raw::as_text) {
         Some(body) if body == value => Ok(()),
         _ => Err(disagrees("Mcp-Name")),

@@ -230,7 +230,8 @@ mod tests {
         ] {
             changes.publish(&change);
         }
-        let told = [Change::Tools, Change::Updated("file:///a".into()), Change::Updated("file:///a/b".into())];
+        let told =
+            [Change::Tools, Change::Updated("file:///a".into()), Change::Updated("file:///a/b".into())];
         assert_eq!(drain(&subscription), told);
         changes.publish(&Change::Tools);
         assert_eq!(drain(&subscription), [Change::Tools]);

@@ -22,9 +22,9 @@ use trunkline_transport::{Channel, ReceiveError};
 use crate::call::{BoxFuture, Shared};
 use crate::change::Subscription;
 use crate::core::{Core, now};
+use crate::edge::Event;
 use crate::edge::legacy::{self, LegacyExchange, LiveSession};
 use crate::edge::modern::{self, Listen, ModernCall};
-use crate::edge::Event;
 
 /// Messages taken in one turn before calls and the writer get theirs.
 const MOST_PER_TURN: usize = 256;
@@ -149,7 +149,8 @@ impl<C: Channel> ChannelServer<C> {
             match received {
                 Some(Ok(message)) => self.receive(message, cx),
                 Some(Err(ReceiveError::TooLong { limit })) => {
-                    let refusal = Refusal::TOO_LARGE.because(format!("a message may have at most {limit} bytes"));
+                    let refusal =
+                        Refusal::TOO_LARGE.because(format!("a message may have at most {limit} bytes"));
                     self.send_error(None, &refusal);
                 }
                 Some(Err(ReceiveError::Broken(error))) => return Err(error),
@@ -192,7 +193,9 @@ impl<C: Channel> ChannelServer<C> {
         match (era::route_channel(&message, self.session.is_some()), message) {
             (Route::Modern, Message::Request(request)) => self.receive_modern(request, cx),
             (Route::Initialize, Message::Request(request)) => self.initialize(&request),
-            (Route::Refuse(refusal), Message::Request(request)) => self.send_error(Some(&request.id), &refusal),
+            (Route::Refuse(refusal), Message::Request(request)) => {
+                self.send_error(Some(&request.id), &refusal)
+            }
             (Route::Session, message) => self.receive_legacy(message, cx),
             _ => {}
         }

@@ -26,7 +26,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(handler: Arc<dyn Handler>, limits: Limits, keys: &StateKeys, shutdown: Shutdown) -> Arc<Self> {
+    pub(crate) fn new(
+        handler: Arc<dyn Handler>,
+        limits: Limits,
+        keys: &StateKeys,
+        shutdown: Shutdown,
+    ) -> Arc<Self> {
         let mut writer = Writer::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
         Arc::new(Self {

@@ -32,7 +32,7 @@ pub(crate) fn answer(server: &ServerHandle, mut call: Call) -> Answer {
         }
         Method::PromptsGet => get_prompt(&registry, call),
         Method::ResourcesRead => read_resource(&registry, &call),
-        Method::Complete => complete(&registry, &call.params).unwrap_or_else(|refusal| ready(Err(refusal))),
+        Method::Complete => complete(&registry, call.params()).unwrap_or_else(|refusal| ready(Err(refusal))),
         _ => ready(Err(Refusal::METHOD_NOT_FOUND)),
     }
 }
@@ -53,7 +53,7 @@ fn is_offered(method: Method, registry: &Registry) -> bool {
 }
 
 fn call_tool(registry: &Registry, call: Call) -> Answer {
-    let name = match call.params.text("name") {
+    let name = match call.params().text("name") {
         Ok(name) => name,
         Err(refusal) => return ready(Err(refusal)),
     };
@@ -69,7 +69,7 @@ fn unknown(kind: &str, name: &str) -> Refusal {
 
 fn list(server: &ServerHandle, registry: &Registry, call: &Call) -> Result<Outcome, Refusal> {
     let revision = call.context.revision();
-    let (size, cache, params) = (server.page_size(), server.list_cache(), &call.params);
+    let (size, cache, params) = (server.page_size(), server.list_cache(), call.params());
     let reply = match call.method {
         Method::ToolsList => {
             page(ListKind::Tools, &registry.tools, params, size, cache, |tool| tool.list_item(revision))
@@ -90,7 +90,7 @@ fn list(server: &ServerHandle, registry: &Registry, call: &Call) -> Result<Outco
 }
 
 fn get_prompt(registry: &Registry, call: Call) -> Answer {
-    let name = match call.params.text("name") {
+    let name = match call.params().text("name") {
         Ok(name) => name,
         Err(refusal) => return ready(Err(refusal)),
     };
@@ -101,7 +101,7 @@ fn get_prompt(registry: &Registry, call: Call) -> Answer {
 }
 
 fn read_resource(registry: &Registry, call: &Call) -> Answer {
-    let uri = match call.params.text("uri") {
+    let uri = match call.params().text("uri") {
         Ok(uri) => uri,
         Err(refusal) => return ready(Err(refusal)),
     };

@@ -26,6 +26,8 @@ mod secret_file;
 mod server;
 mod shorten;
 mod shutdown;
+#[cfg(test)]
+mod testing;
 mod text_arguments;
 mod tool;
 

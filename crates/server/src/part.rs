@@ -1,5 +1,8 @@
 use std::sync::Arc;
 
+use serde::Serialize;
+use trunkline_protocol::{Members, Raw};
+
 use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
 use crate::tool::ToolEntry;
@@ -14,7 +17,6 @@ use crate::tool::ToolEntry;
 )]
 pub trait Part {
     /// Adds the part, or reports why it cannot be one.
-    #[doc(hidden)]
     fn add_to(self, parts: &mut Parts);
 }
 
@@ -58,6 +60,8 @@ tuples!(A B C D E F G);
 tuples!(A B C D E F G H);
 
 /// Parts that have been made ready, and what was wrong with the others.
+///
+/// A [`Part`] of an author's own adds those that it is made of.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     pub(crate) tools: Vec<Arc<ToolEntry>>,
@@ -92,6 +96,19 @@ impl Parts {
 
     pub(crate) fn report(&mut self, problems: impl IntoIterator<Item = String>) {
         self.problems.extend(problems);
+    }
+}
+
+/// Sets a member of a part's `_meta`, or reports that its value has no JSON form.
+pub(crate) fn set_meta(
+    meta: &mut Option<Members>,
+    problems: &mut Vec<String>,
+    key: String,
+    value: &impl Serialize,
+) {
+    match Raw::from_value(value) {
+        Ok(value) => meta.get_or_insert_with(Members::new).set(key, value),
+        Err(error) => problems.push(format!("its `_meta` member `{key}` has no JSON form: {error}")),
     }
 }
 

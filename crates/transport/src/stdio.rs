@@ -119,7 +119,11 @@ mod system {
 }
 
 impl AsyncRead for StdioReader {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         match &mut self.get_mut().0 {
             #[cfg(unix)]
             Reader::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buffer),

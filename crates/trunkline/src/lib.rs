@@ -36,7 +36,7 @@ pub mod prelude {
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{
-        Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask, http, sample,
-        stdio,
+        Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask,
+        http, sample, stdio,
     };
 }

@@ -60,14 +60,13 @@ const CACHE_SCOPE: &str = "cacheScope";
 pub fn write_reply(reply: &Reply, dialect: &Dialect, server_info: &Raw, writer: &mut Writer) {
     writer.open_object();
     if dialect.result_type {
-        writer.plain_key(RESULT_TYPE);
         match reply {
-            Reply::InputRequired(_) => writer.string("input_required"),
+            Reply::InputRequired(_) => writer.verbatim(r#""resultType":"input_required""#),
             // A carried object may be of a type that an extension brings.
             Reply::Object(members) if members.get(RESULT_TYPE).is_some() => {
-                writer.raw(members.get(RESULT_TYPE).unwrap_or(&Raw::NULL));
+                writer.member(RESULT_TYPE, members.get(RESULT_TYPE).unwrap_or(&Raw::NULL));
             }
-            _ => writer.string("complete"),
+            _ => writer.verbatim(r#""resultType":"complete""#),
         }
     }
     let carried;

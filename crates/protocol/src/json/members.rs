@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 
 use bytestring::ByteString;
@@ -5,6 +6,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Raw, Writer};
+use crate::meta;
 
 /// The members of one JSON object, in order, each value raw.
 ///
@@ -158,7 +160,8 @@ impl<'de> Visitor<'de> for MembersSeed<'de> {
         let mut members = Members { entries: Vec::with_capacity(4) };
         // Beyond a handful of members a linear duplicate check would be quadratic, so a set takes over.
         let mut seen = std::collections::HashSet::new();
-        while let Some(key) = map.next_key_seed(TextSeed(self.0))? {
+        while let Some(key) = map.next_key_seed(KeySeed)? {
+            let key = shared_key(self.0, key);
             let value: &'de RawValue = map.next_value()?;
             let value = Raw::trusted(self.0.slice_ref(value.get()));
             if members.len() < LINEAR {
@@ -210,6 +213,54 @@ impl<'de> Visitor<'de> for TextSeed<'de> {
 
     fn visit_str<E>(self, text: &str) -> Result<ByteString, E> {
         Ok(text.into())
+    }
+}
+
+/// Reads a key, borrowing it when nothing in it is escaped.
+pub(crate) struct KeySeed;
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// Turns a key into a shared string: a constant for those that every request has, since a slice must count references.
+pub(crate) fn shared_key(text: &ByteString, key: Cow<'_, str>) -> ByteString {
+    const COMMON: [&str; 8] = [
+        "name",
+        "arguments",
+        "uri",
+        "cursor",
+        meta::PROGRESS_TOKEN,
+        meta::CLIENT_INFO,
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES,
+    ];
+    if let Some(common) = COMMON.into_iter().find(|common| *common == key) {
+        return ByteString::from_static(common);
+    }
+    match key {
+        Cow::Borrowed(key) => text.slice_ref(key),
+        Cow::Owned(key) => key.into(),
     }
 }
 

@@ -9,7 +9,7 @@ mod raw;
 mod writer;
 
 pub use self::guard::nests_deeper_than;
+pub(crate) use self::members::{KeySeed, MembersSeed, TextSeed, shared_key};
 pub use self::members::{MalformedJson, Members};
-pub(crate) use self::members::{MembersSeed, TextSeed};
 pub use self::raw::{JsonKind, Raw};
 pub use self::writer::Writer;

@@ -130,6 +130,12 @@ impl Content {
     /// Writes the block in a dialect, as a kind that the dialect has.
     pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
         match self {
+            // What nearly every result is: nothing but a text.
+            Self::Text(TextContent { text, annotations: None, meta: None, rest }) if rest.is_empty() => {
+                writer.verbatim(r#"{"type":"text","text":"#);
+                writer.string(text);
+                writer.close_object();
+            }
             Self::Text(text) => text.write_as(Some("text"), dialect, writer),
             Self::Image(image) => image.write_as(Some("image"), dialect, writer),
             Self::Audio(audio) if dialect.audio => audio.write_as(Some("audio"), dialect, writer),

@@ -43,7 +43,10 @@ impl Ask<Raw> {
 
 impl<T> fmt::Debug for Ask<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask").field("key", &self.key).field("question", &self.question).finish_non_exhaustive()
+        f.debug_struct("Ask")
+            .field("key", &self.key)
+            .field("question", &self.question)
+            .finish_non_exhaustive()
     }
 }
 
@@ -195,7 +198,9 @@ impl AskError {
     /// Returns the refusal that a caller gets when a handler gives up over this error.
     pub fn to_refusal(&self) -> Refusal {
         match self {
-            Self::Unsupported { required, .. } => Refusal::missing_capability(required).because(self.to_string()),
+            Self::Unsupported { required, .. } => {
+                Refusal::missing_capability(required).because(self.to_string())
+            }
             _ => Refusal::INTERNAL.because(self.to_string()),
         }
     }

@@ -10,7 +10,12 @@ pub(crate) enum Note {
 
 impl Note {
     /// Writes the notification for a caller, if the caller wants it.
-    pub(crate) fn render(&self, dialect: &Dialect, token: Option<&Raw>, level: Option<Level>) -> Option<String> {
+    pub(crate) fn render(
+        &self,
+        dialect: &Dialect,
+        token: Option<&Raw>,
+        level: Option<Level>,
+    ) -> Option<String> {
         match self {
             Self::Progress { progress, total, message } => {
                 let token = token?;

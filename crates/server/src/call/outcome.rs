@@ -16,8 +16,6 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct Call {
     /// The method.
     pub method: Method,
-    /// The parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
-    pub params: Params,
     /// What a portable continuation said when this call was suspended, if it was.
     pub continuation: Option<Bytes>,
     /// The caller, and the ways back to it.
@@ -65,7 +63,10 @@ pub trait Handler: Send + Sync + 'static {
     fn instructions(&self) -> Option<String>;
 
     /// Returns the schema of a tool's arguments, so that headers which mirror arguments can be checked.
-    fn mirrored_arguments(&self, tool: &str) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
+    fn mirrored_arguments(
+        &self,
+        tool: &str,
+    ) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
 
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
@@ -75,8 +76,13 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 impl Call {
+    /// Returns the parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
+    pub fn params(&self) -> &Params {
+        self.context.shared().params()
+    }
+
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.
     pub fn arguments(&self) -> Raw {
-        self.params.get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)
+        self.params().get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)
     }
 }

@@ -9,7 +9,7 @@ use trunkline_protocol::model::Question;
 
 use super::note::Note;
 use super::outcome::{BoxFuture, Call, Handler, Outcome};
-use super::shared::Shared;
+use super::shared::{Shared, Urgent};
 
 /// A call in progress: the handler's future and what it shares with its exchange.
 ///
@@ -18,6 +18,7 @@ pub(crate) struct Running {
     shared: Arc<Shared>,
     future: Option<BoxFuture<'static, Result<Outcome, Refusal>>>,
     finished: Option<Result<Outcome, Refusal>>,
+    started: bool,
     /// The future was pending with open questions, and has not been polled since.
     settling: bool,
 }
@@ -49,7 +50,7 @@ impl Running {
         shared: Arc<Shared>,
         future: BoxFuture<'static, Result<Outcome, Refusal>>,
     ) -> Self {
-        Self { shared, future: Some(future), finished: None, settling: false }
+        Self { shared, future: Some(future), finished: None, started: false, settling: false }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -61,12 +62,16 @@ impl Running {
     /// Cancel safe: a step that was not returned is returned by the next poll.
     pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<Step> {
         loop {
-            if self.shared.is_cancelled() {
-                self.future = None;
-                return Poll::Ready(Step::Cancelled);
-            }
-            if let Some(note) = self.shared.take_note() {
-                return Poll::Ready(Step::Note(note));
+            // Before its first poll a call has said nothing yet.
+            if std::mem::replace(&mut self.started, true) {
+                match self.shared.urgent() {
+                    Urgent::Cancelled => {
+                        self.future = None;
+                        return Poll::Ready(Step::Cancelled);
+                    }
+                    Urgent::Note(note) => return Poll::Ready(Step::Note(note)),
+                    Urgent::Nothing => {}
+                }
             }
             if let Some(done) = self.finished.take() {
                 return Poll::Ready(Step::Done(done));
@@ -76,14 +81,13 @@ impl Running {
             }
             // Registered before the last look, so that nothing said from another task in between is missed.
             self.shared.watch(cx.waker());
-            if let Some(note) = self.shared.take_note() {
-                return Poll::Ready(Step::Note(note));
+            match self.shared.urgent() {
+                Urgent::Cancelled => continue,
+                Urgent::Note(note) => return Poll::Ready(Step::Note(note)),
+                Urgent::Nothing => {}
             }
             if let Some(retry) = self.shared.take_release() {
                 return Poll::Ready(Step::Release(retry));
-            }
-            if self.shared.is_cancelled() {
-                continue;
             }
             return self.poll_questions(cx);
         }

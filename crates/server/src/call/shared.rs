@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Answer, Question};
-use trunkline_protocol::{Level, Method, Raw, Revision};
+use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 
 use super::ask::{Ask, AskError, Asking};
 use super::caller::Caller;
@@ -21,13 +21,14 @@ const MOST_NOTES: usize = 64;
 /// The lock is held for a few instructions at a time, never while a handler runs.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    method: Method,
+    params: Params,
     state: Mutex<State>,
     cancel: Notify,
 }
 
 #[derive(Debug)]
 struct State {
-    method: Method,
     caller: Caller,
     /// Answers that came with a request, by key, not yet used.
     answers: Vec<(String, Raw)>,
@@ -53,9 +54,8 @@ struct Asked {
 }
 
 impl Shared {
-    pub(crate) fn new(method: Method, caller: Caller, answers: Vec<(String, Raw)>) -> Self {
+    pub(crate) fn new(method: Method, params: Params, caller: Caller, answers: Vec<(String, Raw)>) -> Self {
         let state = State {
-            method,
             caller,
             answers,
             used: None,
@@ -68,7 +68,7 @@ impl Shared {
             cancelled: false,
             exchange: None,
         };
-        Self { state: Mutex::new(state), cancel: Notify::const_new() }
+        Self { method, params, state: Mutex::new(state), cancel: Notify::const_new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -76,7 +76,11 @@ impl Shared {
     }
 
     pub(crate) fn method(&self) -> Method {
-        self.lock().method
+        self.method
+    }
+
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
     }
 
     pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
@@ -131,7 +135,7 @@ impl Shared {
     /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
     pub(crate) fn put(&self, key: Option<String>, question: Question) -> Result<Put, AskError> {
         let mut state = self.lock();
-        if !state.method.may_ask() {
+        if !self.method.may_ask() {
             return Err(AskError::unsupported(&question, "this method cannot put questions"));
         }
         let key = key.unwrap_or_else(|| {
@@ -173,7 +177,10 @@ impl Shared {
     }
 
     /// Puts questions whose answers are kept for the next time that the handler is called.
-    pub(crate) async fn collect(self: &Arc<Self>, questions: Vec<(String, Question)>) -> Result<(), AskError> {
+    pub(crate) async fn collect(
+        self: &Arc<Self>,
+        questions: Vec<(String, Question)>,
+    ) -> Result<(), AskError> {
         let mut asked: Vec<_> = questions
             .into_iter()
             .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
@@ -210,8 +217,13 @@ impl Shared {
 
     // What the exchange does.
 
-    pub(crate) fn take_note(&self) -> Option<Note> {
-        self.lock().notes.pop_front()
+    /// Looks at what the exchange must act on before anything else.
+    pub(crate) fn urgent(&self) -> Urgent {
+        let mut state = self.lock();
+        if state.cancelled {
+            return Urgent::Cancelled;
+        }
+        state.notes.pop_front().map_or(Urgent::Nothing, Urgent::Note)
     }
 
     pub(crate) fn take_release(&self) -> Option<Duration> {
@@ -335,6 +347,13 @@ impl Shared {
             notified.await;
         }
     }
+}
+
+/// What an exchange must act on before it polls a call again.
+pub(crate) enum Urgent {
+    Cancelled,
+    Note(Note),
+    Nothing,
 }
 
 /// How a question stands when it has just been put.

@@ -1,6 +1,3 @@
-use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
-
 /// The forms of answer that a client takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepts {
@@ -9,22 +6,22 @@ pub(super) struct Accepts {
 }
 
 impl Accepts {
-    /// Reads the `Accept` headers; none means anything.
-    pub(super) fn read(headers: &HeaderMap) -> Self {
-        let mut accepts = Self { json: false, stream: false };
-        let mut values = headers.get_all(ACCEPT).iter().peekable();
-        if values.peek().is_none() {
-            return Self { json: true, stream: true };
+    pub(super) const NOTHING: Self = Self { json: false, stream: false };
+    pub(super) const ANYTHING: Self = Self { json: true, stream: true };
+
+    /// Adds what one `Accept` header allows.
+    pub(super) fn add(&mut self, value: &[u8]) {
+        if value == b"application/json, text/event-stream" {
+            // What nearly every client sends.
+            *self = Self::ANYTHING;
+            return;
         }
-        for value in values {
-            for range in value.as_bytes().split(|byte| *byte == b',') {
-                accepts.add(range);
-            }
+        for range in value.split(|byte| *byte == b',') {
+            self.add_range(range);
         }
-        accepts
     }
 
-    fn add(&mut self, range: &[u8]) {
+    fn add_range(&mut self, range: &[u8]) {
         let mut parts = range.split(|byte| *byte == b';');
         let kind = parts.next().unwrap_or_default().trim_ascii();
         if parts.any(|parameter| is_zero_weight(parameter.trim_ascii())) {
@@ -35,7 +32,7 @@ impl Accepts {
         } else if kind.eq_ignore_ascii_case(b"text/event-stream") || kind.eq_ignore_ascii_case(b"text/*") {
             self.stream = true;
         } else if kind == b"*/*" {
-            *self = Self { json: true, stream: true };
+            *self = Self::ANYTHING;
         }
     }
 
@@ -49,14 +46,6 @@ fn is_zero_weight(parameter: &[u8]) -> bool {
         return false;
     };
     !weight.is_empty() && weight.iter().all(|byte| matches!(byte, b'0' | b'.'))
-}
-
-/// Reports whether the body is JSON by its content type.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let kind = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-        kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
-    })
 }
 
 #[cfg(test)]
@@ -77,27 +66,9 @@ mod tests {
             ("text/html", false, false),
             ("", false, false),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.append(ACCEPT, value.parse().unwrap());
-            assert_eq!(Accepts::read(&headers), Accepts { json, stream }, "{value}");
+            let mut accepts = Accepts::NOTHING;
+            accepts.add(value.as_bytes());
+            assert_eq!(accepts, Accepts { json, stream }, "{value}");
         }
-        assert_eq!(Accepts::read(&HeaderMap::new()), Accepts { json: true, stream: true });
-    }
-
-    #[test]
-    fn content_type_table() {
-        for (value, json) in [
-            ("application/json", true),
-            ("application/json; charset=utf-8", true),
-            ("APPLICATION/JSON", true),
-            ("text/plain", false),
-            ("application/jsonp", false),
-            ("application/x-www-form-urlencoded", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.append(CONTENT_TYPE, value.parse().unwrap());
-            assert_eq!(is_json(&headers), json, "{value}");
-        }
-        assert!(!is_json(&HeaderMap::new()));
     }
 }

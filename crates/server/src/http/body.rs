@@ -47,7 +47,10 @@ impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Kind::Stream(body) => body.as_mut().poll_frame(cx),
             whole => match std::mem::replace(whole, Kind::Empty) {
@@ -80,7 +83,8 @@ where
     B: Body<Data = Bytes>,
 {
     let too_large = || Refusal::TOO_LARGE.because(format!("a message may have at most {most} bytes"));
-    if body.size_hint().lower() > most as u64 {
+    let announced = body.size_hint().lower();
+    if announced > most as u64 {
         return Err(too_large());
     }
     let mut body = std::pin::pin!(body);
@@ -109,6 +113,9 @@ where
                 None => first = Some(data),
                 Some(head) => {
                     if gathered.is_empty() {
+                        // The announced length is within bounds here; one allocation then takes the whole body.
+                        let announced = usize::try_from(announced).unwrap_or(most).min(most);
+                        gathered.reserve(announced.max(head.len() + data.len()));
                         gathered.extend_from_slice(head);
                         first = Some(Bytes::new());
                     }

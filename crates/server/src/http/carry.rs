@@ -48,7 +48,11 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    pub(super) fn new(exchange: LegacyExchange, session: Arc<LiveSession>, events: Arc<dyn EventStore>) -> Self {
+    pub(super) fn new(
+        exchange: LegacyExchange,
+        session: Arc<LiveSession>,
+        events: Arc<dyn EventStore>,
+    ) -> Self {
         Self { exchange: Some(exchange), log: StreamLog::new(session, events) }
     }
 }

@@ -14,13 +14,13 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
-use trunkline_protocol::era::{self, Route};
+use trunkline_protocol::era::{self, Mirrored, Route};
 use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
 use trunkline_session::Principal;
 
-use super::accept::{Accepts, is_json};
 use super::body::{self, ResponseBody};
 use super::guard;
+use super::heads::Heads;
 use super::options::HttpOptions;
 use crate::call::BoxFuture;
 use crate::core::Core;
@@ -28,10 +28,7 @@ use crate::edge::Answer;
 use crate::edge::legacy::Sessions;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-pub(super) const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-pub(super) const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
@@ -77,7 +74,8 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let refusal = guard::check(&parts.headers, parts.uri.authority(), hosts, origins).err()?;
+        let refusal =
+            guard::check(&Heads::read(&parts.headers), parts.uri.authority(), hosts, origins).err()?;
         Some(refused(&refusal, None, parts))
     }
 
@@ -108,17 +106,13 @@ impl Inner {
     where
         B: Body<Data = Bytes> + Send,
     {
+        let heads = Heads::read(&parts.headers);
+        let (hosts, origins) = (&self.options.hosts, &self.options.origins);
+        if let Err(refusal) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
+            return refused(&refusal, None, parts);
+        }
         if parts.uri.path() != self.options.path {
             return refused(&Refusal::NO_SUCH_PATH, None, parts);
-        }
-        let guarded = guard::check(
-            &parts.headers,
-            parts.uri.authority(),
-            &self.options.hosts,
-            &self.options.origins,
-        );
-        if let Err(refusal) = guarded {
-            return refused(&refusal, None, parts);
         }
         if parts.method == Method::OPTIONS {
             return preflight(parts);
@@ -134,40 +128,47 @@ impl Inner {
             }
         };
         let answered = match parts.method {
-            Method::POST => self.post(parts, body, principal).await,
-            Method::GET => self.get(parts, &principal).await,
-            Method::DELETE => self.delete(parts, &principal).await,
+            Method::POST => self.post(parts, &heads, body, principal).await,
+            Method::GET => self.get(&heads, &principal).await,
+            Method::DELETE => self.delete(&heads, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts))
     }
 
-    async fn post<B>(self: &Arc<Self>, parts: &Parts, body: B, principal: Principal) -> Answered
+    async fn post<B>(
+        self: &Arc<Self>,
+        parts: &Parts,
+        heads: &Heads<'_>,
+        body: B,
+        principal: Principal,
+    ) -> Answered
     where
         B: Body<Data = Bytes> + Send,
     {
-        if !is_json(&parts.headers) {
+        if !heads.is_json() {
             return Err((Refusal::UNSUPPORTED_MEDIA, None));
         }
-        let accepts = Accepts::read(&parts.headers);
-        if accepts.nothing() {
+        if heads.accepts().nothing() {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
         let limits = &self.core.limits;
-        let bytes = body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
+        let bytes =
+            body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
         match envelope::read(bytes, limits.bounds) {
             Err(Malformed { refusal, id }) => Err((refusal, id)),
-            Ok(Incoming::Batch(messages)) => self.legacy_batch(parts, messages, accepts, &principal).await,
+            Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal).await,
             Ok(Incoming::One(message)) => {
-                let version = parts.headers.get(&VERSION).map(HeaderValue::as_bytes);
-                match (era::route_http(&message, version, parts.headers.contains_key(&SESSION_ID)), message) {
+                let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
+                let has_session = !matches!(heads.session, Mirrored::Absent);
+                match (era::route_http(&message, version, has_session), message) {
                     (Route::Modern, Message::Request(request)) => {
-                        self.modern(parts, request, accepts, principal).await
+                        self.modern(parts, heads, request, principal).await
                     }
                     (Route::Initialize, Message::Request(request)) => {
-                        self.legacy_initialize(&request, accepts, principal).await
+                        self.legacy_initialize(&request, heads.accepts(), principal).await
                     }
-                    (Route::Session, message) => self.legacy_message(parts, message, accepts, &principal).await,
+                    (Route::Session, message) => self.legacy_message(heads, message, &principal).await,
                     (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
                     _ => Ok(accepted()),
                 }
@@ -209,7 +210,9 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
 }
 
 /// Makes a response that is a stream of events.
-pub(super) fn streamed(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Response<ResponseBody> {
+pub(super) fn streamed(
+    body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::stream(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
@@ -225,7 +228,8 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
     let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
     let revision = named.unwrap_or(Revision::NEWEST);
-    let answer = Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
+    let answer =
+        Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
     let mut response = respond(answer, false);
     if refusal.is(&Refusal::NOT_ALLOWED) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));

@@ -1,7 +1,8 @@
-use http::HeaderMap;
-use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use trunkline_protocol::Refusal;
+use trunkline_protocol::era::Mirrored;
+
+use super::heads::Heads;
 
 /// The names that a `Host` or `Origin` header may have.
 ///
@@ -29,84 +30,105 @@ impl AllowList {
     /// Allows a name too: a host such as `example.com` or `example.com:8443`, or an origin such as `https://example.com`.
     #[must_use]
     pub fn and(mut self, name: impl Into<String>) -> Self {
-        self.names.push(name.into().to_ascii_lowercase());
+        self.names.push(name.into());
         self
     }
 
     fn allows_host(&self, host: &str) -> bool {
-        if self.any {
-            return true;
-        }
-        let Some(authority) = bare_authority(host) else { return false };
-        let name = authority.host().to_ascii_lowercase();
-        let whole = host.to_ascii_lowercase();
-        (self.loopback && is_loopback(&name)) || self.names.iter().any(|known| *known == name || *known == whole)
+        self.any
+            || split_authority(host).is_some_and(|(name, _)| {
+                (self.loopback && is_loopback(name)) || self.names_include(name) || self.names_include(host)
+            })
     }
 
     /// Reports whether pages of an origin may call.
     pub(super) fn allows_origin(&self, origin: &str) -> bool {
-        if self.any {
+        if self.any || self.names_include(origin) {
             return true;
         }
-        let origin = origin.to_ascii_lowercase();
-        if self.names.contains(&origin) {
-            return true;
-        }
-        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let Some(authority) = authority.and_then(bare_authority) else { return false };
-        self.loopback && is_loopback(authority.host())
+        let scheme_end = origin.find("://").filter(|at| matches!(*at, 4 | 5));
+        let Some((scheme, authority)) =
+            scheme_end.and_then(|at| Some((origin.get(..at)?, origin.get(at + 3..)?)))
+        else {
+            return false;
+        };
+        let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+        self.loopback && is_web && split_authority(authority).is_some_and(|(name, _)| is_loopback(name))
+    }
+
+    fn names_include(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 }
 
-/// Reads an authority that names a host and perhaps a port, and nothing else.
-fn bare_authority(text: &str) -> Option<Authority> {
-    let authority: Authority = text.parse().ok()?;
-    let plain = !text.contains('@') && !authority.host().is_empty();
-    let port_ok = authority.port().is_none_or(|port| port.as_u16() != 0) && !text.ends_with(':');
-    (plain && port_ok).then_some(authority)
+/// Splits an authority into its host and port; `None` if it is anything else, such as one that names a user.
+fn split_authority(text: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) =
+        match text.rfind(':').filter(|at| !text.get(*at..).is_some_and(|rest| rest.contains(']'))) {
+            Some(at) => (text.get(..at)?, Some(text.get(at + 1..)?)),
+            None => (text, None),
+        };
+    let port = match port {
+        None => None,
+        Some(digits) if digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(digits.parse().ok().filter(|port| *port != 0)?)
+        }
+        Some(_) => return None,
+    };
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let legal = match inner {
+        Some(address) => address.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')),
+        None => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')),
+    };
+    (legal && !host.is_empty()).then_some((host, port))
 }
 
 fn is_loopback(name: &str) -> bool {
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    name == "127.0.0.1" || name == "[::1]" || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Checks both headers of a request.
+/// Checks who a request says it is for, and which page it comes from.
 ///
 /// # Errors
 /// [`Refusal::FORBIDDEN_ORIGIN`] if either is not allowed, is repeated, or is not text.
 pub(super) fn check(
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     authority: Option<&Authority>,
     hosts: &AllowList,
     origins: &AllowList,
 ) -> Result<(), Refusal> {
-    let host_ok = match single(headers, &HOST)? {
+    let host_ok = match single(heads.host)? {
         Some(host) => hosts.allows_host(host) && authority.is_none_or(|named| named.as_str() == host),
         // HTTP/2 names the host in the request line instead.
         None => authority.map_or(hosts.any, |named| hosts.allows_host(named.as_str())),
     };
-    let origin_ok = single(headers, &ORIGIN)?.is_none_or(|origin| origins.allows_origin(origin));
+    let origin_ok = single(heads.origin)?.is_none_or(|origin| origins.allows_origin(origin));
     if host_ok && origin_ok { Ok(()) } else { Err(Refusal::FORBIDDEN_ORIGIN) }
 }
 
-fn single<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Result<Option<&'a str>, Refusal> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| Refusal::FORBIDDEN_ORIGIN),
-        (Some(_), Some(_)) => Err(Refusal::FORBIDDEN_ORIGIN),
+fn single(header: Mirrored<'_>) -> Result<Option<&str>, Refusal> {
+    match header {
+        Mirrored::Absent => Ok(None),
+        Mirrored::Once(value) => std::str::from_utf8(value).map(Some).map_err(|_| Refusal::FORBIDDEN_ORIGIN),
+        Mirrored::Repeated => Err(Refusal::FORBIDDEN_ORIGIN),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+    use http::header::{HOST, ORIGIN};
+
     use super::*;
 
     fn passes(host: Option<&str>, origin: Option<&str>, hosts: &AllowList, origins: &AllowList) -> bool {
         let mut headers = HeaderMap::new();
-        host.into_iter().for_each(|host| drop(headers.append(HOST, host.parse().unwrap())));
-        origin.into_iter().for_each(|origin| drop(headers.append(ORIGIN, origin.parse().unwrap())));
-        check(&headers, None, hosts, origins).is_ok()
+        for (name, value) in [(HOST, host), (ORIGIN, origin)] {
+            if let Some(value) = value {
+                headers.append(name, value.parse().unwrap());
+            }
+        }
+        check(&Heads::read(&headers), None, hosts, origins).is_ok()
     }
 
     #[test]
@@ -174,10 +196,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(HOST, "localhost".parse().unwrap());
         headers.append(HOST, "evil.example".parse().unwrap());
-        assert!(check(&headers, None, &list, &list).is_err());
+        assert!(check(&Heads::read(&headers), None, &list, &list).is_err());
         let other: Authority = "evil.example".parse().unwrap();
         let mut one = HeaderMap::new();
         one.append(HOST, "localhost".parse().unwrap());
-        assert!(check(&one, Some(&other), &list, &list).is_err());
+        assert!(check(&Heads::read(&one), Some(&other), &list, &list).is_err());
     }
 }

@@ -2,17 +2,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::stream::{self, Stream};
-use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Malformed;
-use trunkline_protocol::era::SUPPORTED;
+use trunkline_protocol::era::{Mirrored, SUPPORTED};
 use trunkline_protocol::{Era, Message, Refusal, Request, Revision, meta, sse};
 use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId, StreamId};
 
 use super::accept::Accepts;
 use super::body::ResponseBody;
 use super::carry::{Attached, first_event};
-use super::endpoint::{Answered, Inner, LAST_EVENT_ID, SESSION_ID, VERSION, accepted, respond, streamed};
+use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, streamed};
+use super::heads::Heads;
 use super::stream::{CallStream, Chunks, millis, write_message};
 use crate::core::now;
 use crate::edge::legacy::{self, Begun, LiveSession};
@@ -51,17 +51,18 @@ impl Inner {
     /// Takes one message of a session.
     pub(super) async fn legacy_message(
         self: &Arc<Self>,
-        parts: &Parts,
+        heads: &Heads<'_>,
         message: Message,
-        accepts: Accepts,
         principal: &Principal,
     ) -> Answered {
+        let accepts = heads.accepts();
         let id = match &message {
             Message::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        let session = self.session(parts, principal).await.map_err(|refusal| (refusal, id))?;
-        let sets_level = matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
+        let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
+        let sets_level =
+            matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
         let begun = legacy::begin(&self.core, &session, message, accepts.stream);
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
@@ -72,19 +73,17 @@ impl Inner {
     /// Takes the messages of a batch.
     pub(super) async fn legacy_batch(
         self: &Arc<Self>,
-        parts: &Parts,
+        heads: &Heads<'_>,
         messages: Vec<Result<Message, Malformed>>,
-        accepts: Accepts,
         principal: &Principal,
     ) -> Answered {
-        let claims = |message: &Result<Message, Malformed>| {
-            matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
-        };
+        let accepts = heads.accepts();
+        let claims = |message: &Result<Message, Malformed>| matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()));
         let no_batches = || Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
-        if messages.iter().any(claims) || !parts.headers.contains_key(&SESSION_ID) {
+        if messages.iter().any(claims) || matches!(heads.session, Mirrored::Absent) {
             return Err((no_batches(), None));
         }
-        let session = self.session(parts, principal).await.map_err(|refusal| (refusal, None))?;
+        let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let begun = legacy::begin_batch(&self.core, &session, messages, accepts.stream);
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
@@ -111,22 +110,27 @@ impl Inner {
     }
 
     /// Opens a standing stream, or one that the client comes back to.
-    pub(super) async fn get(self: &Arc<Self>, parts: &Parts, principal: &Principal) -> Answered {
+    pub(super) async fn get(self: &Arc<Self>, heads: &Heads<'_>, principal: &Principal) -> Answered {
         let fail = |refusal| (refusal, None);
-        if !Accepts::read(&parts.headers).stream {
+        if !heads.accepts().stream {
             return Err(fail(Refusal::NOT_ACCEPTABLE.because("a GET needs Accept: text/event-stream")));
         }
-        let session = self.session(parts, principal).await.map_err(fail)?;
+        let session = self.session(heads, principal).await.map_err(fail)?;
         if self.core.shutdown.is_draining() {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
-        match parts.headers.get(&LAST_EVENT_ID) {
+        let last = match heads.last_event_id {
+            Mirrored::Absent => None,
+            Mirrored::Once(value) => Some(std::str::from_utf8(value).ok().and_then(EventId::parse)),
+            Mirrored::Repeated => Some(None),
+        };
+        match last {
             None => {
                 let stream = standing_id(session.new_stream());
                 self.standing(session, stream, 0, Vec::new()).map_err(fail)
             }
             Some(last) => {
-                let last = last.to_str().ok().and_then(EventId::parse).ok_or_else(|| fail(Refusal::NOT_RESUMABLE))?;
+                let last = last.ok_or_else(|| fail(Refusal::NOT_RESUMABLE))?;
                 let events = self.replay(&session, last).await.map_err(fail)?;
                 let next = events.last().map_or(last.seq, |event| event.id.seq) + 1;
                 if is_standing(last.stream) {
@@ -138,9 +142,9 @@ impl Inner {
     }
 
     /// Ends a session.
-    pub(super) async fn delete(self: &Arc<Self>, parts: &Parts, principal: &Principal) -> Answered {
+    pub(super) async fn delete(self: &Arc<Self>, heads: &Heads<'_>, principal: &Principal) -> Answered {
         let fail = |refusal| (refusal, None);
-        let id = session_id(parts).map_err(fail)?;
+        let id = session_id(heads).map_err(fail)?;
         self.sessions.close(id, principal).await.map_err(fail)?;
         let mut response = Response::new(ResponseBody::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -177,7 +181,8 @@ impl Inner {
                     }
                     let Some(state) = session.stream(last.stream) else {
                         // The call is over; what it said last may have come between the two looks.
-                        events = inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
+                        events =
+                            inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
                         continue;
                     };
                     let grown = state.grown.notified();
@@ -215,13 +220,12 @@ impl Inner {
     }
 
     /// Finds the session that a request names, and checks the version that it names.
-    async fn session(&self, parts: &Parts, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
-        let id = session_id(parts)?;
-        if let Some(version) = parts.headers.get(&VERSION) {
-            let name = String::from_utf8_lossy(version.as_bytes()).trim().to_owned();
-            if Revision::parse(&name).is_none_or(|revision| revision.era() != Era::Legacy) {
-                return Err(Refusal::unsupported_version(&name, &SUPPORTED));
-            }
+    async fn session(&self, heads: &Heads<'_>, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
+        let id = session_id(heads)?;
+        match heads.version {
+            Mirrored::Absent => {}
+            Mirrored::Once(version) => check_version(version)?,
+            Mirrored::Repeated => return Err(repeated("MCP-Protocol-Version")),
         }
         self.sessions.find(id, principal).await
     }
@@ -231,16 +235,27 @@ impl Inner {
     }
 }
 
-fn session_id(parts: &Parts) -> Result<SessionId, Refusal> {
-    let mut values = parts.headers.get_all(&SESSION_ID).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Err(Refusal::SESSION_REQUIRED),
-        (Some(value), None) => SessionId::parse(value.as_bytes()).ok_or(Refusal::SESSION_NOT_FOUND),
-        (Some(_), Some(_)) => Err(Refusal::INVALID_REQUEST.because("the header Mcp-Session-Id is repeated")),
+fn session_id(heads: &Heads<'_>) -> Result<SessionId, Refusal> {
+    match heads.session {
+        Mirrored::Absent => Err(Refusal::SESSION_REQUIRED),
+        Mirrored::Once(value) => SessionId::parse(value).ok_or(Refusal::SESSION_NOT_FOUND),
+        Mirrored::Repeated => Err(repeated("Mcp-Session-Id")),
     }
 }
 
-/// Standing streams have odd numbers and those of calls even ones, so that a client's `Last-Event-ID` tells which it was.
+fn check_version(header: &[u8]) -> Result<(), Refusal> {
+    let name = String::from_utf8_lossy(header.trim_ascii());
+    match Revision::parse(&name) {
+        Some(revision) if revision.era() == Era::Legacy => Ok(()),
+        _ => Err(Refusal::unsupported_version(&name, &SUPPORTED)),
+    }
+}
+
+fn repeated(header: &str) -> Refusal {
+    Refusal::INVALID_REQUEST.because(format!("the header {header} is repeated"))
+}
+
+/// Marks the numbers of standing streams, so that a client's `Last-Event-ID` tells which kind it was.
 fn standing_id(stream: StreamId) -> StreamId {
     StreamId(stream.0 | STANDING)
 }

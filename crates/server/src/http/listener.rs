@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -41,7 +42,10 @@ pub async fn serve<S, B>(
     grace: Duration,
 ) -> io::Result<Drained>
 where
-    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send,
     B: Body + Send + 'static,
     B::Data: Send,
@@ -88,7 +92,11 @@ where
     drain(endpoint, &mut connections, grace).await
 }
 
-async fn drain(endpoint: &HttpService, connections: &mut JoinSet<()>, grace: Duration) -> io::Result<Drained> {
+async fn drain(
+    endpoint: &HttpService,
+    connections: &mut JoinSet<()>,
+    grace: Duration,
+) -> io::Result<Drained> {
     let core = &endpoint.inner.core;
     core.lot.clear();
     let finished = async {
@@ -115,11 +123,28 @@ where
     // Answers are written whole, so waiting to gather more only delays them.
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_within).max_headers(100).max_buf_size(64 << 10);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_within)
+        .max_headers(100)
+        .max_buf_size(64 << 10);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = shutdown.draining() => {
+    let mut draining = pin!(shutdown.draining());
+    let mut watched = false;
+    let ended = std::future::poll_fn(|cx| {
+        // The task's waker stays the same, so that asking once to be woken is enough.
+        if !watched || shutdown.is_draining() {
+            watched = true;
+            if draining.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+        }
+        served.as_mut().poll(cx).map(Some)
+    })
+    .await;
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             served.as_mut().graceful_shutdown();
             served.await
         }

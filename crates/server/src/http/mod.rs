@@ -6,6 +6,7 @@ mod body;
 mod carry;
 mod endpoint;
 mod guard;
+mod heads;
 mod legacy;
 mod listener;
 mod modern;

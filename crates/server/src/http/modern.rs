@@ -1,15 +1,14 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use http::header::HeaderName;
 use http::request::Parts;
-use trunkline_protocol::era::{self, Admitted, MirrorHeaders, Mirrored};
+use trunkline_protocol::era::{self, Admitted, MirrorHeaders};
 use trunkline_protocol::{Method, Refusal, Request};
 use trunkline_session::Principal;
 
-use super::accept::Accepts;
 use super::carry::{argument_value, first_event};
-use super::endpoint::{Answered, Inner, MCP_METHOD, MCP_NAME, VERSION, accepted, respond, streamed};
+use super::endpoint::{Answered, Inner, accepted, respond, streamed};
+use super::heads::Heads;
 use super::stream::{CallStream, ListenStream};
 use crate::edge::Event;
 use crate::edge::modern::{self, Begun};
@@ -19,13 +18,14 @@ impl Inner {
     pub(super) async fn modern(
         self: &Arc<Self>,
         parts: &Parts,
+        heads: &Heads<'_>,
         request: Request,
-        accepts: Accepts,
         principal: Principal,
     ) -> Answered {
+        let accepts = heads.accepts();
         let as_stream = self.options.always_stream || !accepts.json;
         let id = request.id.clone();
-        let admitted = match self.admit(parts, &request) {
+        let admitted = match self.admit(parts, heads, &request) {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(respond(modern::refuse(Some(&id), &refusal), false)),
         };
@@ -49,16 +49,11 @@ impl Inner {
     }
 
     /// Checks a request against its headers, down to those that mirror a tool's arguments.
-    fn admit(&self, parts: &Parts, request: &Request) -> Result<Admitted, Refusal> {
-        let headers = &parts.headers;
-        let mirror = MirrorHeaders {
-            version: mirrored(headers, &VERSION),
-            method: mirrored(headers, &MCP_METHOD),
-            name: mirrored(headers, &MCP_NAME),
-        };
+    fn admit(&self, parts: &Parts, heads: &Heads<'_>, request: &Request) -> Result<Admitted, Refusal> {
+        let mirror = MirrorHeaders { version: heads.version, method: heads.method, name: heads.name };
         let admitted = era::admit(request, Some(&mirror))?;
         if admitted.method == Method::ToolsCall {
-            self.check_arguments(headers, request)?;
+            self.check_arguments(&parts.headers, request)?;
         }
         Ok(admitted)
     }
@@ -72,14 +67,5 @@ impl Inner {
         mirrored
             .check(arguments.as_ref(), |name| headers.get(name).map(http::HeaderValue::as_bytes))
             .map_err(|mismatch| Refusal::HEADER_MISMATCH.because(mismatch.to_string()))
-    }
-}
-
-fn mirrored<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Mirrored<'a> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Mirrored::Absent,
-        (Some(value), None) => Mirrored::Once(value.as_bytes()),
-        (Some(_), Some(_)) => Mirrored::Repeated,
     }
 }

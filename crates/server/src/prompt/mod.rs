@@ -2,22 +2,25 @@
 
 mod entry;
 mod result;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value};
+use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::{self, Icon, PromptArgument};
-use trunkline_protocol::{Members, Raw, Refusal};
 
 pub(crate) use self::entry::{PromptEntry, read_texts};
 pub use self::result::IntoPromptResult;
 use crate::call::{BoxFuture, Context, Outcome};
 use crate::completer::Completers;
 use crate::function::Function;
-use crate::part::{Part, Parts};
+use crate::part::{Part, Parts, set_meta};
 use crate::{schema, text_arguments};
 
 type Get =
@@ -65,8 +68,8 @@ impl Prompt {
     }
 
     /// Adds a member to the prompt's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Self {
-        self.described.meta.get_or_insert_with(Members::new).set(key.into(), value.into());
+    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
+        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
         self
     }
 

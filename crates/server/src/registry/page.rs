@@ -84,3 +84,83 @@ fn read_cursor(kind: ListKind, params: &Params) -> Result<Option<String>, Refusa
         .map(Some)
         .ok_or_else(|| Refusal::INVALID_PARAMS.because("`cursor` is not one that this list gave out"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use trunkline_protocol::{Method, Revision};
+
+    use super::*;
+    use crate::server::{Server, ServerHandle};
+    use crate::testing::{answer_in, assert_refused};
+    use crate::tool::Tool;
+
+    fn tools(names: &[&str]) -> Vec<Tool> {
+        names.iter().map(|name| Tool::new(*name).run(|| async {})).collect()
+    }
+
+    fn server(page_size: usize) -> ServerHandle {
+        Server::new("test").page_size(page_size).with(tools(&["d", "a", "e", "c", "b"])).handle().unwrap()
+    }
+
+    fn list(server: &ServerHandle, cursor: Option<&Value>) -> Result<(Vec<String>, Option<Value>), Refusal> {
+        let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let page = answer_in(server, Revision::NEWEST, Method::ToolsList, &params)?;
+        let names = page["tools"].as_array().unwrap().iter();
+        let names = names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        Ok((names, page.get("nextCursor").cloned()))
+    }
+
+    #[test]
+    fn pages_together_are_the_sorted_list() {
+        for size in 1..7 {
+            let server = server(size);
+            let (mut all, mut cursor) = list(&server, None).unwrap();
+            let mut pages = 1;
+            while let Some(here) = cursor {
+                let (names, next) = list(&server, Some(&here)).unwrap();
+                assert!((1..=size).contains(&names.len()));
+                all.extend(names);
+                cursor = next;
+                pages += 1;
+            }
+            assert_eq!(all, ["a", "b", "c", "d", "e"]);
+            assert_eq!(pages, 5_usize.div_ceil(size), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_page_size_of_nothing_is_one() {
+        assert_eq!(list(&server(0), None).unwrap().0, ["a"]);
+    }
+
+    #[test]
+    fn a_cursor_stays_good_when_items_come_and_go() {
+        let server = server(2);
+        let (first, cursor) = list(&server, None).unwrap();
+        assert_eq!(first, ["a", "b"]);
+        assert!(server.remove_tool("b") && server.remove_tool("c"));
+        server.add(tools(&["aa", "cc"])).unwrap();
+        let (second, _) = list(&server, cursor.as_ref()).unwrap();
+        assert_eq!(second, ["cc", "d"]);
+    }
+
+    #[test]
+    fn a_cursor_that_we_did_not_give_out_is_refused() {
+        let foreign = BASE64URL.encode("p:a");
+        let long = "a".repeat(LONGEST_CURSOR + 1);
+        for cursor in [
+            json!(""),
+            json!("a"),
+            json!("!"),
+            json!("dDo="),
+            json!(7),
+            json!({}),
+            json!(foreign),
+            json!(long),
+        ] {
+            assert_refused(list(&server(2), Some(&cursor)), &Refusal::INVALID_PARAMS, "`cursor`");
+        }
+        assert!(list(&server(2), Some(&Value::Null)).is_ok());
+    }
+}

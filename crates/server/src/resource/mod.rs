@@ -4,13 +4,16 @@ mod entry;
 mod result;
 mod template;
 mod template_entry;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
 use bytes::Bytes;
+use serde::Serialize;
+use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
-use trunkline_protocol::{Members, Raw, Refusal};
 
 pub(crate) use self::entry::ResourceEntry;
 pub use self::result::{Asked, IntoReadResult};
@@ -18,7 +21,7 @@ pub use self::template::ResourceTemplate;
 pub(crate) use self::template_entry::TemplateEntry;
 use crate::call::{BoxFuture, Context, Outcome};
 use crate::function::{Function, NoArguments};
-use crate::part::{Part, Parts};
+use crate::part::{Part, Parts, set_meta};
 
 type Reading = BoxFuture<'static, Result<Outcome, Refusal>>;
 type Read = Box<dyn Fn(Context, Asked) -> Reading + Send + Sync>;
@@ -80,8 +83,8 @@ impl Resource {
     }
 
     /// Adds a member to the resource's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Self {
-        self.described.meta.get_or_insert_with(Members::new).set(key.into(), value.into());
+    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
+        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
         self
     }
 

@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
 use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
-use trunkline_protocol::{Members, Raw};
 
 use super::template_entry::{ReadExpanded, TemplateEntry};
 use super::{IntoReadResult, finish};
 use crate::completer::Completers;
 use crate::function::Function;
-use crate::part::{Part, Parts};
+use crate::part::{Part, Parts, set_meta};
 use crate::text_arguments;
 
 /// A family of resources whose URIs follow a template after RFC 6570: its description, and the function that reads one.
@@ -64,8 +64,8 @@ impl ResourceTemplate {
     }
 
     /// Adds a member to the template's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Raw>) -> Self {
-        self.described.meta.get_or_insert_with(Members::new).set(key.into(), value.into());
+    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
+        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
         self
     }
 

@@ -40,7 +40,10 @@ enum Held {
     /// A live call: its task hands it over to whoever sends a way back.
     Call(oneshot::Sender<oneshot::Sender<Running>>),
     /// A continuation too large to travel through the client; its task only keeps the time.
-    Bytes(Bytes, #[expect(dead_code, reason = "dropping it ends the task that keeps the time")] oneshot::Sender<()>),
+    Bytes(
+        Bytes,
+        #[expect(dead_code, reason = "dropping it ends the task that keeps the time")] oneshot::Sender<()>,
+    ),
 }
 
 /// What was parked.
@@ -150,7 +153,8 @@ impl Lot {
     fn make_room(&self, places: &mut Places, principal: &Principal) -> Vec<Place> {
         let mut evicted = Vec::new();
         if matches!(principal, Principal::Named(_)) {
-            let of_principal = places.by_number.values().filter(|place| place.principal == *principal).count();
+            let of_principal =
+                places.by_number.values().filter(|place| place.principal == *principal).count();
             if of_principal > self.most_per_principal {
                 evicted.extend(remove_oldest(places, |place| place.principal == *principal));
             }

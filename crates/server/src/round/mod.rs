@@ -6,5 +6,5 @@ mod seal;
 
 pub(crate) use self::digest::digest;
 pub(crate) use self::lot::{Lot, Reclaimed};
-pub use self::seal::{StateKeys, StateKeysError};
 pub(crate) use self::seal::{Binding, Sealer, Then};
+pub use self::seal::{StateKeys, StateKeysError};

@@ -139,7 +139,13 @@ impl Sealer {
     }
 
     /// Seals a continuation; `None` only if the operating system gives no random bytes.
-    pub(crate) fn seal(&self, binding: &Binding, round: u32, expires: Timestamp, then: &Then) -> Option<String> {
+    pub(crate) fn seal(
+        &self,
+        binding: &Binding,
+        round: u32,
+        expires: Timestamp,
+        then: &Then,
+    ) -> Option<String> {
         let mut plain = Vec::with_capacity(64);
         plain.extend(expires.0.to_le_bytes());
         plain.extend(round.to_le_bytes());
@@ -168,7 +174,8 @@ impl Sealer {
         let (nonce, sealed) = whole.split_first_chunk::<NONCE_BYTES>()?;
         let aad = binding.bytes();
         let nonce = XNonce::from(*nonce);
-        let plain = self.keys.iter().find_map(|key| key.decrypt(&nonce, Payload { msg: sealed, aad: &aad }).ok())?;
+        let plain =
+            self.keys.iter().find_map(|key| key.decrypt(&nonce, Payload { msg: sealed, aad: &aad }).ok())?;
         let (expires, rest) = plain.split_first_chunk::<8>()?;
         let (round, rest) = rest.split_first_chunk::<4>()?;
         let (kind, rest) = rest.split_first()?;

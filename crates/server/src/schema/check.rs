@@ -1,3 +1,4 @@
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
@@ -34,13 +35,28 @@ impl SchemaCheck {
             return None;
         }
         let faults = self.validator.iter_errors(value).take(MOST_FAULTS).map(|fault| {
-            let sentence = shorten(&fault.to_string());
-            match fault.instance_path().as_str() {
-                "" => sentence,
-                path => format!("`{}`: {sentence}", path.strip_prefix('/').unwrap_or(path)),
+            let path = fault.instance_path().as_str();
+            let sentence = match fault.kind() {
+                ValidationErrorKind::FalseSchema => nothing_allowed(value.pointer(path)),
+                _ => shorten(&fault.to_string()),
+            };
+            match path.strip_prefix('/') {
+                Some(path) => format!("`{}`: {sentence}", shorten(path)),
+                None => sentence,
             }
         });
         Some(faults.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// Says that there should be nothing, naming what is there: the validator's own sentence names no property.
+fn nothing_allowed(found: Option<&Value>) -> String {
+    let names = found.and_then(Value::as_object).map(|found| found.keys().map(|name| format!("`{name}`")));
+    let names: Vec<_> = names.into_iter().flatten().take(MOST_FAULTS).collect();
+    if names.is_empty() {
+        "must not be given".to_owned()
+    } else {
+        shorten(&format!("no such property: {}", names.join(", ")))
     }
 }
 

@@ -55,7 +55,7 @@ fn plain_field(property: &Value) -> Option<Value> {
         "boolean" => &[],
         "array" => {
             let choices = plain_field(field.get("items")?)?;
-            field.insert("items".to_owned(), several_choices(choices)?);
+            field.insert("items".to_owned(), several_choices(&choices)?);
             &["items", "minItems", "maxItems"]
         }
         _ => return None,
@@ -105,7 +105,7 @@ fn titled_choices(field: &mut Map<String, Value>) {
 }
 
 /// Says the choices of one item as those of several.
-fn several_choices(choices: Value) -> Option<Value> {
+fn several_choices(choices: &Value) -> Option<Value> {
     match (choices.get("enum"), choices.get("oneOf")) {
         (Some(values), None) => Some(json!({ "type": "string", "enum": values })),
         (None, Some(titled)) => Some(json!({ "anyOf": titled })),

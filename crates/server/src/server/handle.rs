@@ -149,9 +149,13 @@ fn local_call(method: Method, members: Members) -> Call {
     };
     Call {
         method,
-        params: Params { members, meta: None },
         continuation: None,
-        context: Context::new(Arc::new(Shared::new(method, caller, Vec::new()))),
+        context: Context::new(Arc::new(Shared::new(
+            method,
+            Params { members, meta: None },
+            caller,
+            Vec::new(),
+        ))),
     }
 }
 

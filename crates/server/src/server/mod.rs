@@ -1,6 +1,8 @@
 //! The server: parts put together, and the handle through which it runs.
 
 mod handle;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -13,46 +13,47 @@ pub(super) struct ArgumentCheck {
     schema: Value,
     /// Compiled at once if every call needs it, or by the first call that must be told what is wrong with it.
     compiled: OnceLock<Option<SchemaCheck>>,
-    /// The schema is checked before the arguments are read into their type.
-    first: bool,
-    /// Nothing else would notice that two arguments have one name.
-    refuse_duplicates: bool,
+    before: Before,
     validators: Vec<Check>,
 }
 
-impl ArgumentCheck {
-    /// Checks a schema that the handler's own type does not enforce.
-    pub(super) fn strict(schema: Value, validators: Vec<Check>) -> Result<Self, String> {
-        let compiled = SchemaCheck::compile(&schema)?;
-        Ok(Self {
-            schema,
-            compiled: OnceLock::from(Some(compiled)),
-            first: true,
-            refuse_duplicates: true,
-            validators,
-        })
-    }
+/// What is checked before the arguments are read into their type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nothing: the type says all that the schema says.
+    Nothing,
+    /// The schema, which says more than the type.
+    Schema,
+    /// The schema, and that no two arguments have one name, since there may be no type that would notice.
+    SchemaAndNames,
+}
 
-    /// Leaves the checking to the type that the arguments are read into.
-    pub(super) fn by_type(schema: Value, validators: Vec<Check>) -> Self {
-        Self { schema, compiled: OnceLock::new(), first: false, refuse_duplicates: false, validators }
+impl ArgumentCheck {
+    /// # Errors
+    /// The schema does not compile, and is needed.
+    pub(super) fn new(schema: Value, before: Before, validators: Vec<Check>) -> Result<Self, String> {
+        let compiled = match before {
+            Before::Nothing => OnceLock::new(),
+            Before::Schema | Before::SchemaAndNames => OnceLock::from(Some(SchemaCheck::compile(&schema)?)),
+        };
+        Ok(Self { schema, compiled, before, validators })
     }
 
     /// Returns what is wrong with the arguments, for the model to read, or nothing.
     pub(super) fn complaint(&self, arguments: &Raw) -> Option<String> {
-        if !self.first && self.validators.is_empty() {
+        if self.before == Before::Nothing && self.validators.is_empty() {
             return None;
         }
-        if self.refuse_duplicates
+        if self.before == Before::SchemaAndNames
             && let Err(error) = arguments.members()
         {
-            return Some(invalid(&error.to_string()));
+            return Some(invalid(&shorten(&error.to_string())));
         }
         let value = match arguments.get() {
             Ok(value) => value,
             Err(error) => return Some(invalid(&without_place(&error))),
         };
-        if self.first
+        if self.before != Before::Nothing
             && let Some(complaint) = self.schema_complaint(&value)
         {
             return Some(invalid(&complaint));
@@ -88,7 +89,7 @@ impl fmt::Debug for ArgumentCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArgumentCheck")
             .field("schema", &self.schema)
-            .field("first", &self.first)
+            .field("before", &self.before)
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model;
 use trunkline_protocol::{Raw, Refusal, Revision};
 
-use super::arguments::ArgumentCheck;
+use super::arguments::{ArgumentCheck, Before};
 use super::run::{RunTool, Running, ToolRequest, said};
 use super::{Input, Output, Tool};
 use crate::call::Call;
@@ -31,18 +31,18 @@ impl ToolEntry {
         let mut problems = tool.problems;
         let mut described = tool.described;
         problems.extend(check_tool_name(&described.name).err());
-        let (mut schema, first) = input_schema(tool.input, &mut problems);
+        let (mut schema, before) = input_schema(tool.input).unwrap_or_else(|problem| {
+            // Without a handler there is nothing that could have made a schema.
+            problems.extend(tool.run.is_some().then_some(problem));
+            (Map::new(), Before::Nothing)
+        });
         for (argument, header) in &tool.mirrors {
             problems.extend(mark_mirrored(&mut schema, argument, header).err());
         }
         let schema = Value::Object(schema);
         described.input_schema = Raw::from(&schema);
         let mirrored = MirroredParams::from_schema(&schema);
-        let check = if first {
-            ArgumentCheck::strict(schema, tool.validators)
-        } else {
-            Ok(ArgumentCheck::by_type(schema, tool.validators))
-        };
+        let check = ArgumentCheck::new(schema, before, tool.validators);
         let output = output_check(tool.output, &mut described);
         match (check, mirrored, output, tool.run) {
             (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {
@@ -118,28 +118,23 @@ fn offer_kept_answers(call: &Call) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the schema of the arguments, and whether it must be checked before they are read.
-fn input_schema(input: Input, problems: &mut Vec<String>) -> (Map<String, Value>, bool) {
-    let (schema, first) = match input {
-        Input::Unknown => {
-            problems.push("has no input schema; give one with `input_schema`".to_owned());
-            return (Map::new(), false);
-        }
-        Input::Derived(derived) => (derived.schema, derived.says_more),
+/// Returns the schema of the arguments, and what must be checked before they are read.
+fn input_schema(input: Input) -> Result<(Map<String, Value>, Before), String> {
+    let (schema, before) = match input {
+        Input::Unknown => return Err("has no input schema; give one with `input_schema`".to_owned()),
+        Input::Derived(derived) if derived.says_more => (derived.schema, Before::Schema),
+        Input::Derived(derived) => (derived.schema, Before::Nothing),
         Input::Given(raw) => match raw.get() {
-            Ok(Value::Object(schema)) => (schema, true),
-            _ => {
-                problems.push("its input schema is not an object".to_owned());
-                return (Map::new(), false);
-            }
+            Ok(Value::Object(schema)) => (schema, Before::SchemaAndNames),
+            _ => return Err("its input schema is not an object".to_owned()),
         },
     };
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        problems.push(
-            "its arguments are not an object: the input schema must say `\"type\": \"object\"`".to_owned(),
+        return Err(
+            "its arguments are not an object: the input schema must say `\"type\": \"object\"`".to_owned()
         );
     }
-    (schema, first)
+    Ok((schema, before))
 }
 
 /// Marks a property of the schema as one that a header mirrors.

@@ -4,21 +4,23 @@ mod arguments;
 mod entry;
 mod result;
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use trunkline_protocol::Raw;
 use trunkline_protocol::model::{self, Icon, ToolAnnotations};
-use trunkline_protocol::{Members, Raw};
 
 pub(crate) use self::entry::ToolEntry;
 pub use self::result::IntoToolResult;
 use self::run::{RawTool, RunTool, TypedTool};
 use crate::call::Context;
 use crate::function::Function;
-use crate::part::{Part, Parts};
+use crate::part::{Part, Parts, set_meta};
 use crate::schema;
 
 type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
@@ -145,11 +147,7 @@ impl Tool {
 
     /// Adds a member to the tool's `_meta`.
     pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
-        let key = key.into();
-        match Raw::from_value(&value) {
-            Ok(value) => self.described.meta.get_or_insert_with(Members::new).set(key, value),
-            Err(error) => self.problems.push(format!("`_meta` member `{key}` has no JSON form: {error}")),
-        }
+        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
         self
     }
 

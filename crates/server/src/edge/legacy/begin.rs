@@ -106,8 +106,8 @@ fn begin_request(
     request: Request,
     may_ask: bool,
 ) -> Result<Started, Refusal> {
-    let method =
-        Method::parse(&request.method, session.revision()).ok_or_else(|| era::unknown_method(&request.method))?;
+    let method = Method::parse(&request.method, session.revision())
+        .ok_or_else(|| era::unknown_method(&request.method))?;
     match method {
         Method::Ping => Ok(Started::Reply(Reply::Empty)),
         Method::Initialize => {
@@ -116,7 +116,9 @@ fn begin_request(
         Method::SetLevel => {
             let name = request.params.text("level")?;
             let level = Level::parse(&name);
-            session.set_level(level.ok_or_else(|| Refusal::INVALID_PARAMS.because("`level` is not a log level"))?);
+            session.set_level(
+                level.ok_or_else(|| Refusal::INVALID_PARAMS.because("`level` is not a log level"))?,
+            );
             Ok(Started::Reply(Reply::Empty))
         }
         Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
@@ -143,8 +145,8 @@ fn begin_call(
         // A caller that can only be answered has, for this call, nothing to be asked with.
         caller.capabilities = Raw::EMPTY_OBJECT;
     }
-    let context = Context::new(Arc::new(Shared::new(method, caller, Vec::new())));
-    let call = Call { method, params: request.params, continuation: None, context };
+    let context = Context::new(Arc::new(Shared::new(method, request.params, caller, Vec::new())));
+    let call = Call { method, continuation: None, context };
     Ok(LegacyCall::start(core.clone(), session.clone(), in_flight, request.id, call))
 }
 

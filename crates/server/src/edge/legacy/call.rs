@@ -4,7 +4,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Id, Method, Params, Refusal, emit};
+use trunkline_protocol::{Id, Method, Refusal, emit};
 use trunkline_session::SessionId;
 
 use super::super::{Answer, Event};
@@ -19,7 +19,6 @@ pub(crate) struct LegacyCall {
     session: Arc<LiveSession>,
     id: Id,
     method: Method,
-    params: Params,
     running: Option<Running>,
     /// Whether the session knows of the call; it is told when the call does not end at its first poll.
     entered: bool,
@@ -36,14 +35,13 @@ impl LegacyCall {
         id: Id,
         call: Call,
     ) -> Self {
-        let (method, params) = (call.method, if call.method.may_ask() { call.params.clone() } else { Params::default() });
+        let method = call.method;
         let running = Some(Running::start(&*core.handler, call));
         Self {
             core,
             session,
             id,
             method,
-            params,
             running,
             entered: false,
             outgoing: VecDeque::new(),
@@ -123,13 +121,13 @@ impl LegacyCall {
         let Some(running) = self.running.take() else { return };
         let shared = running.shared().clone();
         let Continuation::Portable(bytes) = round.then;
-        let (handler, method, params) = (self.core.handler.clone(), self.method, self.params.clone());
+        let (handler, method) = (self.core.handler.clone(), self.method);
         let context = Context::new(shared.clone());
         let again = async move {
             if let Err(error) = context.shared().collect(round.questions).await {
                 return refused_question(method, &error);
             }
-            handler.call(Call { method, params, continuation: Some(bytes), context }).await
+            handler.call(Call { method, continuation: Some(bytes), context }).await
         };
         self.running = Some(Running::from_future(shared, Box::pin(again)));
     }
@@ -138,7 +136,9 @@ impl LegacyCall {
         self.running = None;
         let revision = self.session.revision();
         match outcome {
-            Ok(Outcome::Done(reply)) => Answer { message: self.core.result(&self.id, &reply, revision), status: 200 },
+            Ok(Outcome::Done(reply)) => {
+                Answer { message: self.core.result(&self.id, &reply, revision), status: 200 }
+            }
             Ok(Outcome::Ask(_)) => refuse(Some(&self.id), &Refusal::INTERNAL, revision),
             Err(refusal) => refuse(Some(&self.id), &refusal, revision),
         }

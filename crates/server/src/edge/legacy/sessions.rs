@@ -21,7 +21,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(store: Arc<dyn SessionStore>, events: Arc<dyn EventStore>, limits: SessionLimits) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn SessionStore>,
+        events: Arc<dyn EventStore>,
+        limits: SessionLimits,
+    ) -> Self {
         Self { store, events, live: DashMap::new(), limits }
     }
 
@@ -57,7 +61,11 @@ impl Sessions {
     }
 
     /// Finds the session of a request, if it is that principal's.
-    pub(crate) async fn find(&self, id: SessionId, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
+    pub(crate) async fn find(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+    ) -> Result<Arc<LiveSession>, Refusal> {
         let now = now();
         let known = self.live.get(&id).map(|entry| entry.value().clone());
         let session = match known {
@@ -76,7 +84,12 @@ impl Sessions {
     }
 
     /// Finds a session that another node opened, or that this one opened before it was restarted.
-    async fn revive(&self, id: SessionId, principal: &Principal, now: Timestamp) -> Result<Arc<LiveSession>, Refusal> {
+    async fn revive(
+        &self,
+        id: SessionId,
+        principal: &Principal,
+        now: Timestamp,
+    ) -> Result<Arc<LiveSession>, Refusal> {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
         let session = Arc::new(LiveSession::new(record, now));
@@ -101,7 +114,8 @@ impl Sessions {
     /// Ends the sessions whose time is over.
     pub(crate) async fn sweep(&self) {
         let now = now();
-        let busy: Vec<_> = self.live.iter().filter(|entry| entry.is_busy()).map(|entry| *entry.key()).collect();
+        let busy: Vec<_> =
+            self.live.iter().filter(|entry| entry.is_busy()).map(|entry| *entry.key()).collect();
         for id in busy {
             if let Some(session) = self.live.get(&id) {
                 session.use_now(now);
@@ -149,7 +163,9 @@ impl Sessions {
 fn refuse(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full | StoreError::TooManyOfPrincipal => Refusal::TOO_MANY,
-        StoreError::TooLarge => Refusal::INVALID_PARAMS.because("`capabilities` is larger than a session may keep"),
+        StoreError::TooLarge => {
+            Refusal::INVALID_PARAMS.because("`capabilities` is larger than a session may keep")
+        }
         other => {
             tracing::error!(error = %other, "the session store failed");
             Refusal::INTERNAL

@@ -4,7 +4,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use bytes::Bytes;
 use trunkline_protocol::codec::{Dialect, InputRequired, Reply};
 use trunkline_protocol::model::Question;
-use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Revision, Writer};
+use trunkline_protocol::{Id, Method, Raw, Refusal, Revision, Writer};
 use trunkline_session::Principal;
 
 use super::super::{Answer, Event};
@@ -19,28 +19,27 @@ pub(crate) struct ModernCall {
     id: Id,
     method: Method,
     principal: Principal,
-    params: Params,
     round: u32,
     running: Option<Running>,
     _in_flight: InFlight,
 }
 
 impl ModernCall {
-    pub(super) fn new(core: Arc<Core>, in_flight: InFlight, id: Id, method: Method, principal: Principal) -> Self {
-        let params = Params::default();
-        Self { core, id, method, principal, params, round: 0, running: None, _in_flight: in_flight }
+    pub(super) fn new(
+        core: Arc<Core>,
+        in_flight: InFlight,
+        id: Id,
+        method: Method,
+        principal: Principal,
+    ) -> Self {
+        Self { core, id, method, principal, round: 0, running: None, _in_flight: in_flight }
     }
 
     pub(super) fn start(&mut self, call: Call) {
-        if self.method.may_ask() {
-            // Kept for the digest, which is only made if the call asks something.
-            self.params = call.params.clone();
-        }
         self.running = Some(Running::start(&*self.core.handler, call));
     }
 
-    pub(super) fn carry(&mut self, running: Running, params: Params) {
-        self.params = params;
+    pub(super) fn carry(&mut self, running: Running) {
         self.running = Some(running);
     }
 
@@ -83,19 +82,20 @@ impl ModernCall {
                 }
                 Step::Ask(questions) => Event::Answer(self.close_round(questions)),
                 Step::Done(outcome) => {
+                    let shared = running.shared().clone();
                     self.running = None;
-                    Event::Answer(self.finish(outcome))
+                    Event::Answer(self.finish(outcome, &shared))
                 }
             });
         }
     }
 
-    fn finish(&self, outcome: Result<Outcome, Refusal>) -> Answer {
+    fn finish(&self, outcome: Result<Outcome, Refusal>, shared: &Shared) -> Answer {
         match outcome {
             Ok(Outcome::Done(reply)) => self.reply(&reply),
             Ok(Outcome::Ask(round)) => {
                 let Continuation::Portable(bytes) = round.then;
-                self.ask_again(round.questions, self.portable(bytes))
+                self.ask_again(round.questions, self.portable(bytes), shared)
             }
             Err(refusal) => refuse(Some(&self.id), &refusal),
         }
@@ -108,11 +108,12 @@ impl ModernCall {
     /// Ends the request with questions; the call itself waits for the next request.
     fn close_round(&mut self, questions: Vec<(String, Question)>) -> Answer {
         let Some(running) = self.running.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
-        let then = match running.shared().kept_answers() {
+        let shared = running.shared().clone();
+        let then = match shared.kept_answers() {
             Some(answers) => self.portable(replay(&answers)),
             None => self.core.lot.park(&self.principal, self.round + 1, running).map(Then::Parked),
         };
-        self.ask_again(questions, then)
+        self.ask_again(questions, then, &shared)
     }
 
     fn portable(&self, bytes: Bytes) -> Option<Then> {
@@ -122,11 +123,11 @@ impl ModernCall {
         self.core.lot.park_bytes(&self.principal, self.round + 1, bytes).map(Then::Parked)
     }
 
-    fn ask_again(&self, questions: Vec<(String, Question)>, then: Option<Then>) -> Answer {
+    fn ask_again(&self, questions: Vec<(String, Question)>, then: Option<Then>, shared: &Shared) -> Answer {
         let binding = Binding {
             principal: self.principal.clone(),
             method: self.method,
-            digest: digest(&self.params),
+            digest: digest(shared.params()),
         };
         let expires = now().plus(self.core.limits.parked_for);
         let state = then.and_then(|then| self.core.sealer.seal(&binding, self.round + 1, expires, &then));

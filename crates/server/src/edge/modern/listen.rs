@@ -105,14 +105,14 @@ impl Listen {
 
 fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
     let malformed = |what: &str| Refusal::INVALID_PARAMS.because(format!("`notifications` {what}"));
-    let members = raw
-        .ok_or_else(|| malformed("is missing"))?
-        .members()
-        .map_err(|_| malformed("must be an object"))?;
+    let members =
+        raw.ok_or_else(|| malformed("is missing"))?.members().map_err(|_| malformed("must be an object"))?;
     let wants = |name: &str| members.get(name).is_some_and(|value| *value == Raw::TRUE);
     let uris: BTreeSet<String> = match members.get("resourceSubscriptions") {
         None => BTreeSet::new(),
-        Some(list) => list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?,
+        Some(list) => {
+            list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?
+        }
     };
     if uris.len() > Filter::MOST_URIS {
         return Err(malformed("names too many resources"));

@@ -36,7 +36,9 @@ pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, prin
     let id = request.id.clone();
     let begun = match admitted.method {
         Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
-        Method::Listen => Listen::begin(core, request.id, &request.params).map(|l| Begun::Listen(Box::new(l))),
+        Method::Listen => {
+            Listen::begin(core, request.id, &request.params).map(|l| Begun::Listen(Box::new(l)))
+        }
         _ => begin_call(core, request, admitted, principal),
     };
     begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
@@ -94,8 +96,8 @@ fn start(
     continuation: Option<Bytes>,
 ) -> ModernCall {
     let method = call.method();
-    let context = Context::new(Arc::new(Shared::new(method, caller, answers)));
-    call.start(Call { method, params, continuation, context });
+    let context = Context::new(Arc::new(Shared::new(method, params, caller, answers)));
+    call.start(Call { method, continuation, context });
     call
 }
 
@@ -125,7 +127,7 @@ fn resume(
             }
             Some(Reclaimed::Call(running)) => {
                 running.shared().resume(caller, answers);
-                call.carry(running, params);
+                call.carry(running);
                 Begun::Call(Box::new(call))
             }
             None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
@@ -147,7 +149,10 @@ fn input(params: &Params) -> Result<(Vec<(String, Raw)>, Option<String>), Refusa
     let state = match params.get("requestState") {
         Some(raw) if raw.kind() != JsonKind::Null => {
             let text = raw.as_text();
-            Some(text.ok_or_else(|| Refusal::INVALID_PARAMS.because("`requestState` must be a string"))?.into_owned())
+            Some(
+                text.ok_or_else(|| Refusal::INVALID_PARAMS.because("`requestState` must be a string"))?
+                    .into_owned(),
+            )
         }
         _ => None,
     };

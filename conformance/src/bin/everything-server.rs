@@ -1,0 +1,44 @@
+//! The server that the official conformance suite and the clients of `interop/` are run against.
+
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use trunkline::server::Binding;
+use trunkline::server::http::HttpOptions;
+use trunkline::{HostOptions, Shutdown, http, stdio};
+
+#[derive(Parser)]
+struct Options {
+    /// Serves standard input and output.
+    #[arg(long, conflicts_with = "http", required_unless_present = "http")]
+    stdio: bool,
+    /// Serves HTTP on this address.
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// Answers over HTTP with event streams even where a plain answer would do.
+    #[arg(long, requires = "http")]
+    always_stream: bool,
+}
+
+#[tokio::main]
+async fn main() -> trunkline::Result<()> {
+    let options = Options::parse();
+    let host = trunkline_conformance::everything().host(HostOptions::default())?;
+    drain_on_sigterm(host.shutdown().clone())?;
+    match options.http {
+        Some(address) => {
+            let endpoint = HttpOptions { always_stream: options.always_stream, ..HttpOptions::default() };
+            http(address).options(endpoint).serve(host).await?;
+        }
+        None => stdio().serve(host).await?,
+    }
+    Ok(())
+}
+
+fn drain_on_sigterm(shutdown: Shutdown) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        terminate.recv().await;
+        shutdown.drain();
+    });
+    Ok(())
+}

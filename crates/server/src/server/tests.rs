@@ -1,0 +1,214 @@
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{CacheHint, CacheScope, Icon};
+use trunkline_protocol::{Method, Refusal, Revision, Writer};
+
+use crate::call::{Context, Handler};
+use crate::change::{Change, Filter, Subscription};
+use crate::error::CallError;
+use crate::prompt::Prompt;
+use crate::resource::{Resource, ResourceTemplate};
+use crate::server::{Server, ServerHandle};
+use crate::testing::{answer, answer_in, assert_refused, call_text};
+use crate::tool::Tool;
+
+fn tool(name: &str) -> Tool {
+    Tool::new(name).run(|| async { "done" })
+}
+
+fn prompt(name: &str) -> Prompt {
+    Prompt::new(name).get(|| async { "" })
+}
+
+fn resource(uri: &str) -> Resource {
+    Resource::new(uri, "r").text("")
+}
+
+fn template(uri: &str) -> ResourceTemplate {
+    ResourceTemplate::new(uri, "t").read(|| async { "" })
+}
+
+fn told(subscription: &Subscription) -> Vec<Change> {
+    let next = || poll_fn(|cx| Poll::Ready(subscription.poll_change(cx))).now_or_never();
+    std::iter::from_fn(|| match next() {
+        Some(Poll::Ready(change)) => Some(change),
+        _ => None,
+    })
+    .collect()
+}
+
+fn watch_everything(server: &ServerHandle) -> Subscription {
+    server.watch(Filter { uris: ["x:".to_owned(), "x:a".to_owned()].into(), ..Filter::lists() })
+}
+
+#[test]
+fn every_problem_of_every_part_is_told_at_once() {
+    let server =
+        Server::new("test").with((tool("a"), tool("a"), tool("b c"))).with(vec![prompt(""), prompt("p")]);
+    let error = server.handle().unwrap_err();
+    assert_eq!(error.problems().len(), 3, "{error}");
+    assert_eq!(error.to_string().lines().count(), 3);
+    assert!(error.to_string().contains("tool `a`: there are two of this name"), "{error}");
+    let called = server.call("a", json!({})).now_or_never().unwrap();
+    assert!(matches!(called, Err(CallError::Build(same)) if same == error));
+}
+
+#[test]
+fn a_server_is_built_once_and_again_only_when_it_has_changed() {
+    let server = Server::new("test").with(tool("a"));
+    server.handle().unwrap().add(tool("b")).unwrap();
+    assert_eq!(call_text(&server, "b", &Value::Null), "done");
+    let changed = server.with(tool("c"));
+    let names = answer(&changed, Method::ToolsList, &json!({})).unwrap();
+    assert_eq!(names["tools"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn methods_are_offered_with_their_capability() {
+    let completer = |_: String, _: BTreeMap<String, String>| async { Vec::new() };
+    let completing = || template("x:{v}").complete("v", completer);
+    let cases = [
+        (Server::new("test"), [false; 4]),
+        (Server::new("test").with(tool("t")), [true, false, false, false]),
+        (Server::new("test").with(prompt("p")), [false, true, false, false]),
+        (Server::new("test").with(resource("x:a")), [false, false, true, false]),
+        (Server::new("test").with(template("x:{v}")), [false, false, true, false]),
+        (Server::new("test").with(completing()), [false, false, true, true]),
+        (Server::new("test").offers_tools().offers_prompts(), [true, true, false, false]),
+        (Server::new("test").offers_resources().offers_completions(), [false, false, true, true]),
+    ];
+    for (server, offered) in cases {
+        let capabilities = server.handle().unwrap().capabilities();
+        let declared = [
+            capabilities.tools.is_some_and(|tools| tools.list_changed),
+            capabilities.prompts.is_some_and(|prompts| prompts.list_changed),
+            capabilities.resources.is_some_and(|resources| resources.list_changed && resources.subscribe),
+            capabilities.completions,
+        ];
+        assert_eq!(declared, offered);
+        assert!(capabilities.logging);
+        let methods = [
+            (Method::ToolsList, offered[0]),
+            (Method::ToolsCall, offered[0]),
+            (Method::PromptsList, offered[1]),
+            (Method::PromptsGet, offered[1]),
+            (Method::ResourcesList, offered[2]),
+            (Method::TemplatesList, offered[2]),
+            (Method::ResourcesRead, offered[2]),
+            (Method::Complete, offered[3]),
+        ];
+        for (method, offered) in methods {
+            let outcome = answer(&server, method, &json!({}));
+            let found = !outcome.is_err_and(|refusal| refusal.is(&Refusal::METHOD_NOT_FOUND));
+            assert_eq!(found, offered, "{method:?}");
+        }
+    }
+}
+
+#[test]
+fn methods_of_the_protocol_itself_are_not_for_parts() {
+    let server = Server::new("test").with(tool("t"));
+    for method in [Method::Initialize, Method::Ping, Method::Discover, Method::SetLevel, Method::Listen] {
+        assert_refused(answer(&server, method, &json!({})), &Refusal::METHOD_NOT_FOUND, "");
+    }
+}
+
+#[test]
+fn every_change_is_told_once() {
+    let server = Server::new("test").handle().unwrap();
+    let watching = watch_everything(&server);
+    server.add(vec![tool("a"), tool("b")]).unwrap();
+    assert_eq!(told(&watching), [Change::Tools]);
+    server.add((prompt("p"), resource("x:a"), template("x:{v}"))).unwrap();
+    assert_eq!(told(&watching), [Change::Prompts, Change::Resources]);
+    server.notify_updated("x:a");
+    server.notify_updated("y:a");
+    assert_eq!(told(&watching), [Change::Updated("x:a".to_owned())]);
+    let remove: [(&dyn Fn() -> bool, Change); 4] = [
+        (&|| server.remove_tool("a"), Change::Tools),
+        (&|| server.remove_prompt("p"), Change::Prompts),
+        (&|| server.remove_resource("x:a"), Change::Resources),
+        (&|| server.remove_template("x:{v}"), Change::Resources),
+    ];
+    for (remove, change) in remove {
+        assert!(remove());
+        assert_eq!(told(&watching), [change]);
+        assert!(!remove());
+        assert_eq!(told(&watching), []);
+    }
+}
+
+#[test]
+fn parts_are_added_all_or_none() {
+    let server = Server::new("test").with(tool("a")).handle().unwrap();
+    let watching = watch_everything(&server);
+    let error = server.add((tool("b"), tool("a"), prompt(""))).unwrap_err();
+    assert_eq!(error.problems().len(), 2, "{error}");
+    assert_eq!(told(&watching), []);
+    let refused = server.call("b", json!({})).now_or_never().unwrap();
+    assert_refused(refused, &Refusal::INVALID_PARAMS, "Unknown tool");
+    assert!(server.capabilities().prompts.is_none());
+}
+
+#[test]
+fn what_was_offered_once_stays_offered() {
+    let handle = Server::new("test").with((tool("a"), template("x:{v}"))).handle().unwrap();
+    assert!(handle.remove_tool("a") && handle.remove_template("x:{v}"));
+    let list = answer_in(&handle, Revision::NEWEST, Method::ToolsList, &json!({})).unwrap();
+    assert_eq!(list["tools"], json!([]));
+    let read = answer_in(&handle, Revision::NEWEST, Method::ResourcesRead, &json!({ "uri": "x:1" }));
+    assert_refused(read, &Refusal::RESOURCE_NOT_FOUND, "");
+}
+
+#[test]
+fn a_handler_may_change_the_server_that_runs_it() {
+    let server = Server::new("test").with(Tool::new("replace").run(|context: Context| async move {
+        let server = context.server().unwrap();
+        server.remove_tool("replace");
+        server.add(tool("new")).map_err(crate::ToolError::from)?;
+        Ok::<_, crate::ToolError>("replaced")
+    }));
+    assert_eq!(call_text(&server, "replace", &Value::Null), "replaced");
+    assert_eq!(call_text(&server, "new", &Value::Null), "done");
+}
+
+#[test]
+fn lists_say_how_long_they_may_be_kept() {
+    let cache = CacheHint { ttl_ms: 5_000, scope: CacheScope::Public };
+    for (server, ttl, scope) in [
+        (Server::new("test").with(tool("t")), 0, "private"),
+        (Server::new("test").with(tool("t")).cache(cache), 5_000, "public"),
+    ] {
+        let list = answer(&server, Method::ToolsList, &json!({})).unwrap();
+        assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(ttl), &json!(scope)));
+    }
+}
+
+#[test]
+fn a_server_describes_itself() {
+    let server = Server::new("demo")
+        .version("1.2.3")
+        .title("Demo")
+        .description("Shows.")
+        .website("https://example.com")
+        .icon(Icon::new("https://example.com/i.png"))
+        .instructions("Be kind.");
+    let handle = server.handle().unwrap();
+    let mut writer = Writer::default();
+    handle.identity().write(Dialect::NEWEST, &mut writer);
+    let expected = json!({
+        "name": "demo",
+        "version": "1.2.3",
+        "title": "Demo",
+        "description": "Shows.",
+        "websiteUrl": "https://example.com",
+        "icons": [{ "src": "https://example.com/i.png" }],
+    });
+    assert_eq!(writer.into_raw().decode::<Value>().unwrap(), expected);
+    assert_eq!(handle.instructions().as_deref(), Some("Be kind."));
+}

@@ -1,0 +1,74 @@
+//! Calls made by hand, and their answers as a client would read them.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use serde_json::Value;
+use trunkline_protocol::codec::{Dialect, write_reply};
+use trunkline_protocol::{Method, Params, Raw, Refusal, Revision, Writer};
+use trunkline_session::Principal;
+
+use crate::call::{Call, Caller, Context, Handler, Outcome, Shared};
+use crate::server::{Server, ServerHandle};
+
+pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
+    Caller {
+        principal: Principal::Anonymous,
+        revision,
+        capabilities: capabilities.into(),
+        client: None,
+        session: None,
+        log_level: None,
+        progress_token: None,
+    }
+}
+
+/// Makes a call of a client that can be asked everything.
+pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Call {
+    let capabilities = serde_json::json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
+    call_from(caller(revision, &capabilities), method, params)
+}
+
+pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> Call {
+    let members = Raw::from(params).members().unwrap();
+    let shared = Shared::new(method, Params { members, meta: None }, caller, Vec::new());
+    Call { method, continuation: None, context: Context::new(Arc::new(shared)) }
+}
+
+/// Answers a call whose handler never waits, and returns the result as it is written, without what every result has.
+pub(crate) fn answer_in(
+    server: &ServerHandle,
+    revision: Revision,
+    method: Method,
+    params: &Value,
+) -> Result<Value, Refusal> {
+    let future = Handler::call(server, call(revision, method, params));
+    let Outcome::Done(reply) = future.now_or_never().expect("the handler waits")? else {
+        panic!("the handler asks");
+    };
+    let mut writer = Writer::default();
+    write_reply(&reply, Dialect::of(revision), &Raw::EMPTY_OBJECT, &mut writer);
+    let mut result: Value = writer.into_raw().decode().unwrap();
+    for added in ["_meta", "resultType"] {
+        result.as_object_mut().unwrap().remove(added);
+    }
+    Ok(result)
+}
+
+pub(crate) fn answer(server: &Server, method: Method, params: &Value) -> Result<Value, Refusal> {
+    answer_in(&server.handle().unwrap(), Revision::NEWEST, method, params)
+}
+
+/// Calls a tool and returns the text of its result, after a `!` if the result is an error.
+pub(crate) fn call_text(server: &Server, tool: &str, arguments: &Value) -> String {
+    let result = server.call(tool, arguments).now_or_never().expect("the handler waits").unwrap();
+    let mark = if result.is_error { "!" } else { "" };
+    format!("{mark}{}", result.content.first().and_then(|block| block.as_text()).unwrap_or_default())
+}
+
+/// Asserts that a refusal is of a row of the table, and says something.
+#[track_caller]
+pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, row: &Refusal, message: &str) {
+    let refusal = outcome.unwrap_err();
+    assert!(refusal.is(row) && refusal.message().contains(message), "{refusal:?}");
+}

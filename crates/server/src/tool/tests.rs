@@ -1,0 +1,301 @@
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use trunkline_protocol::model::CallToolResult;
+use trunkline_protocol::{Method, Raw, Refusal, Revision};
+
+use crate::call::{Call, Confirm, Context, Handler, Outcome, ask};
+use crate::error::ToolError;
+use crate::server::Server;
+use crate::testing::{answer, answer_in, assert_refused, call, call_from, call_text, caller};
+use crate::tool::Tool;
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    /// The first number.
+    a: i64,
+    b: i64,
+}
+
+async fn add(Add { a, b }: Add) -> i64 {
+    a + b
+}
+
+fn add_tool() -> Tool {
+    Tool::new("add").description("Adds two integers.").run(add)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Volume {
+    #[schemars(range(min = 0, max = 10))]
+    #[serde(default)]
+    level: u8,
+    #[schemars(length(max = 3))]
+    label: Option<String>,
+}
+
+fn handlers_of_every_shape() -> Server {
+    Server::new("test")
+        .with(add_tool)
+        .with(Tool::new("nothing").run(|| async { "nothing" }))
+        .with(Tool::new("context").run(|context: Context| async move { context.revision().to_string() }))
+        .with(Tool::new("both").run(|_: Context, Add { a, .. }: Add| async move { Ok::<_, ToolError>(a) }))
+        .with(
+            Tool::new("volume")
+                .run(|volume: Volume| async move { format!("{} {:?}", volume.level, volume.label) }),
+        )
+        .with(
+            Tool::new("raw")
+                .input_schema(
+                    json!({ "type": "object", "required": ["x"], "properties": { "x": { "maximum": 3 } } }),
+                )
+                .run_raw(|_, arguments| async move { arguments.to_string() }),
+        )
+        .with(
+            Tool::new("even")
+                .validator(|value| match value.get("a").and_then(Value::as_i64) {
+                    Some(a) if a % 2 == 0 => Ok(()),
+                    _ => Err("a must be even".to_owned()),
+                })
+                .run(add),
+        )
+}
+
+#[test]
+fn handlers_may_take_any_of_context_and_arguments() {
+    let server = handlers_of_every_shape();
+    for (tool, arguments, expected) in [
+        ("add", json!({ "a": 1, "b": 2 }), "3"),
+        ("nothing", json!({}), "nothing"),
+        ("nothing", json!(null), "nothing"),
+        ("context", json!({}), "2026-07-28"),
+        ("both", json!({ "a": 7, "b": 0 }), "7"),
+        ("volume", json!({ "level": 10 }), "10 None"),
+        ("volume", json!({ "level": 0, "label": "abc" }), "0 Some(\"abc\")"),
+        ("raw", json!({ "x": 1, "y": [2] }), r#"{"x":1,"y":[2]}"#),
+        ("even", json!({ "a": 2, "b": 0 }), "2"),
+    ] {
+        assert_eq!(call_text(&server, tool, &arguments), expected, "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_said_by_name() {
+    let server = handlers_of_every_shape();
+    for (tool, arguments, expected) in [
+        ("add", json!({ "a": "x", "b": 2 }), "`a`: \"x\" is not of type \"integer\""),
+        ("add", json!({ "a": 1 }), "\"b\" is a required property"),
+        ("add", json!({}), "\"a\" is a required property"),
+        ("nothing", json!({ "x": 1 }), "no such property: `x`"),
+        ("volume", json!({ "level": 11 }), "`level`: 11 is greater than the maximum of 10"),
+        ("volume", json!({ "label": "abcd" }), "`label`: "),
+        ("volume", json!({ "level": 300 }), "`level`: 300 is greater than the maximum"),
+        ("raw", json!({}), "\"x\" is a required property"),
+        ("raw", json!({ "x": 4 }), "`x`: 4 is greater than the maximum of 3"),
+        ("even", json!({ "a": 1, "b": 0 }), "a must be even"),
+        ("even", json!({ "a": 2, "b": "" }), "`b`: "),
+    ] {
+        let said = call_text(&server, tool, &arguments);
+        assert!(said.starts_with('!') && said.contains(expected), "{tool} {arguments}: {said}");
+        assert!(!said.contains(" line "), "{said}");
+    }
+}
+
+#[test]
+fn two_arguments_of_one_name_are_refused() {
+    let server = handlers_of_every_shape();
+    for (tool, arguments) in [("add", r#"{"a":1,"b":2,"a":3}"#), ("raw", r#"{"x":1,"x":2}"#)] {
+        let said = call_text(&server, tool, &Value::Null);
+        assert!(said.starts_with('!'), "{said}");
+        let arguments = Raw::parse(arguments).unwrap();
+        let result = server.call(tool, arguments).now_or_never().unwrap().unwrap();
+        let text = result.content[0].as_text().unwrap();
+        assert!(result.is_error && text.contains("duplicate"), "{text}");
+    }
+}
+
+#[test]
+fn calls_that_are_malformed_are_refused() {
+    let server = handlers_of_every_shape();
+    let long = "x".repeat(10_000);
+    for (params, message) in [
+        (json!({ "name": "add", "arguments": [1, 2] }), "`arguments` must be an object"),
+        (json!({ "name": "add", "arguments": "{}" }), "`arguments` must be an object"),
+        (json!({ "name": "subtract" }), "Unknown tool: subtract"),
+        (json!({ "name": "Add" }), "Unknown tool: Add"),
+        (json!({ "name": 7 }), "`name` must be a string"),
+        (json!({}), "`name` is missing"),
+        (json!({ "name": long }), "Unknown tool: xxx"),
+    ] {
+        let outcome = answer(&server, Method::ToolsCall, &params);
+        assert!(outcome.as_ref().unwrap_err().message().len() < 300);
+        assert_refused(outcome, &Refusal::INVALID_PARAMS, message);
+    }
+}
+
+#[test]
+fn results_of_types_are_structured_and_described() {
+    let server = Server::new("test").with(add_tool);
+    let params = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
+    let result = answer(&server, Method::ToolsCall, &params).unwrap();
+    assert_eq!(result, json!({ "content": [{ "type": "text", "text": "3" }], "structuredContent": 3 }));
+    let list = answer(&server, Method::ToolsList, &json!({})).unwrap();
+    let expected = json!({
+        "name": "add",
+        "description": "Adds two integers.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "a": { "type": "integer", "description": "The first number." },
+                "b": { "type": "integer" },
+            },
+            "required": ["a", "b"],
+        },
+        "outputSchema": { "type": "integer" },
+    });
+    assert_eq!(list["tools"], json!([expected]));
+}
+
+#[test]
+fn lists_are_written_in_the_revision_of_the_request() {
+    let tool = Tool::new("t").title("T").read_only().idempotent().additive().open_world(false).meta("k", 1);
+    let handle = Server::new("test").with(tool.run(|| async {})).handle().unwrap();
+    let item =
+        |revision| answer_in(&handle, revision, Method::ToolsList, &json!({})).unwrap()["tools"][0].clone();
+    let hints = json!({
+        "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false,
+    });
+    for _ in 0..2 {
+        assert_eq!(item(Revision::V2024_11_05).get("annotations"), None);
+        let newest = item(Revision::NEWEST);
+        assert_eq!((&newest["title"], &newest["annotations"]), (&json!("T"), &hints));
+        assert_eq!(newest["_meta"], json!({ "k": 1 }));
+    }
+}
+
+#[test]
+fn results_are_held_to_a_schema_that_was_given() {
+    let schema = json!({ "type": "object", "required": ["ok"] });
+    let tool = |name: &str, result: CallToolResult| {
+        let tool = Tool::new(name).input_schema(json!({ "type": "object" })).output_schema(schema.clone());
+        tool.run_raw(move |_, _| {
+            let result = result.clone();
+            async move { result }
+        })
+    };
+    let server = Server::new("test")
+        .with(tool("good", CallToolResult::structured(json!({ "ok": 1 }).into())))
+        .with(tool("wrong", CallToolResult::structured(json!({}).into())))
+        .with(tool("none", CallToolResult::text("hi")))
+        .with(tool("failed", CallToolResult::error("no")));
+    let outcome = |name: &str| answer(&server, Method::ToolsCall, &json!({ "name": name }));
+    assert!(outcome("good").is_ok());
+    assert_eq!(outcome("failed").unwrap()["isError"], true);
+    assert_refused(outcome("wrong"), &Refusal::INTERNAL, "\"ok\" is a required property");
+    assert_refused(outcome("none"), &Refusal::INTERNAL, "there is no structured content");
+}
+
+#[test]
+fn problems_of_tools_are_told_when_the_server_is_built() {
+    let object = || json!({ "type": "object" });
+    let mirrored = || Tool::new("t").run(add);
+    for (tool, problem) in [
+        (Tool::new("a b").run(add), "tool `a b`: its name has ' '"),
+        (Tool::new("").run(add), "tool ``: its name is empty"),
+        (Tool::new("t"), "tool `t`: has no handler"),
+        (Tool::new("t").run(add).run(add), "has two handlers"),
+        (Tool::new("t").run_raw(|_, _| async {}), "has no input schema"),
+        (
+            Tool::new("t").input_schema(json!([])).run_raw(|_, _| async {}),
+            "its input schema is not an object",
+        ),
+        (Tool::new("t").input_schema(json!({})).run_raw(|_, _| async {}), "`\"type\": \"object\"`"),
+        (Tool::new("t").run(|_: String| async {}), "its arguments are not an object"),
+        (
+            Tool::new("t").input_schema(json!({ "type": "object", "minProperties": -1 })).run(add),
+            "its input schema is not valid",
+        ),
+        (
+            Tool::new("t")
+                .input_schema(json!({ "type": "object", "$ref": "https://example.com/x" }))
+                .run(add),
+            "its input schema is not valid",
+        ),
+        (
+            Tool::new("t").input_schema(object()).output_schema(json!({ "type": 1 })).run(add),
+            "its output schema is not valid",
+        ),
+        (mirrored().mirror("c", "C"), "mirrors `c`, which is not one of its arguments"),
+        (mirrored().mirror("a", "Not a token"), "is not a header name"),
+        (mirrored().mirror("a", "A").mirror("b", "a"), "repeats the name"),
+        (mirrored().meta("k", std::collections::BTreeMap::from([((), 1)])), "its `_meta` member `k`"),
+    ] {
+        let error = Server::new("test").with(tool).handle().unwrap_err();
+        assert_eq!(error.problems().len(), 1, "{error}");
+        assert!(error.to_string().contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn mirrored_arguments_are_marked_even_where_they_may_be_left_out() {
+    let tool = Tool::new("t").mirror("label", "Label").run(|_: Volume| async {});
+    let handle = Server::new("test").with(tool).with(add_tool).handle().unwrap();
+    let mirrored = handle.mirrored_arguments("t").unwrap();
+    let headers: Vec<_> =
+        mirrored.iter().map(|param| (param.path().join("."), param.header().to_owned())).collect();
+    assert_eq!(headers, [("label".to_owned(), "Mcp-Param-Label".to_owned())]);
+    assert!(handle.mirrored_arguments("add").is_none());
+    assert!(handle.mirrored_arguments("none").is_none());
+}
+
+async fn confirmed(context: Context) -> Result<String, ToolError> {
+    let Confirm(first) = context.ask(ask("Sure?")).await?;
+    let Confirm(second) = context.ask(ask("Really?").key("again")).await?;
+    Ok(format!("{first} {second}"))
+}
+
+fn run(server: &Server, call: Call) -> Option<Result<Outcome, Refusal>> {
+    Handler::call(&server.handle().unwrap(), call).now_or_never()
+}
+
+#[test]
+fn a_question_to_a_client_that_cannot_be_asked_is_refused_through_the_question_mark() {
+    let server = Server::new("test").with(Tool::new("book").run(confirmed));
+    let caller = caller(Revision::NEWEST, &json!({}));
+    let outcome = run(&server, call_from(caller, Method::ToolsCall, &json!({ "name": "book" }))).unwrap();
+    assert_refused(outcome, &Refusal::MISSING_CAPABILITY, "elicitation/create");
+}
+
+#[test]
+fn a_tool_that_is_replayed_gets_the_answers_of_earlier_rounds_and_keeps_them() {
+    let server = Server::new("test").with(Tool::new("book").replay().run(confirmed));
+    let request = || call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": "book" }));
+    let yes = r#"{"action":"accept","content":{"confirm":true}}"#;
+
+    let mut second = request();
+    second.continuation = Some(Bytes::from(format!(r#"[["q1",{yes}]]"#)));
+    let shared = second.context.shared().clone();
+    assert!(run(&server, second).is_none(), "the second question is open");
+    let kept = shared.kept_answers().unwrap();
+    assert_eq!(kept, [("q1".to_owned(), Raw::parse(yes).unwrap())]);
+
+    let mut third = request();
+    third.continuation = Some(Bytes::from(format!(r#"[["q1",{yes}],["again",{yes}]]"#)));
+    let Some(Ok(Outcome::Done(reply))) = run(&server, third) else { panic!("every answer is there") };
+    assert!(format!("{reply:?}").contains("true true"), "{reply:?}");
+
+    let mut stale = request();
+    stale.continuation = Some(Bytes::from_static(b"{}"));
+    assert_refused(run(&server, stale).unwrap(), &Refusal::STALE_STATE, "");
+}
+
+#[test]
+fn a_tool_that_is_not_replayed_keeps_no_answers() {
+    let server = Server::new("test").with(Tool::new("book").run(confirmed));
+    let request = call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": "book" }));
+    let shared = request.context.shared().clone();
+    assert!(run(&server, request).is_none());
+    assert_eq!(shared.kept_answers(), None);
+}

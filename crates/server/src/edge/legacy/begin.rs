@@ -43,7 +43,7 @@ pub(crate) fn begin(core: &Arc<Core>, session: &Arc<LiveSession>, message: Messa
                     let message = core.result(&id, &reply, session.revision());
                     Begun::Answer(Answer { message, status: 200 })
                 }
-                Ok(Started::Call(call)) => Begun::Exchange(LegacyExchange::single(call)),
+                Ok(Started::Call(call)) => Begun::Exchange(LegacyExchange::Single(call)),
                 Err(refusal) => Begun::Answer(refuse(Some(&id), &refusal, session.revision())),
             }
         }
@@ -67,7 +67,8 @@ pub(crate) fn begin_batch(
             Ok(Ok(message)) => match begin(core, session, message, may_ask) {
                 Begun::Accepted => {}
                 Begun::Answer(answer) => answers.push(answer.message),
-                Begun::Exchange(exchange) => calls.extend(exchange.into_calls()),
+                Begun::Exchange(LegacyExchange::Single(call)) => calls.push(call),
+                Begun::Exchange(_) => {}
             },
             Ok(Err(answer)) => answers.push(answer.message),
             Err(Malformed { refusal, id }) => {
@@ -78,7 +79,7 @@ pub(crate) fn begin_batch(
     if calls.is_empty() && answers.is_empty() {
         return Begun::Accepted;
     }
-    Begun::Exchange(LegacyExchange::batch(calls, answers))
+    Begun::Exchange(LegacyExchange::Batch { calls, answers })
 }
 
 /// Refuses what may not stand in a batch: the handshake, and anything that claims to be modern.

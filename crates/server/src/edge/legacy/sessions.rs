@@ -148,7 +148,7 @@ impl Sessions {
     }
 
     fn is_over(&self, session: &LiveSession, now: Timestamp) -> bool {
-        now.since(session.used()) > self.limits.idle && !session.is_busy()
+        now.since(session.used()) >= self.limits.idle && !session.is_busy()
     }
 
     fn forget(&self, id: SessionId) {

@@ -12,8 +12,7 @@ fn root() -> PathBuf {
 }
 
 fn read(path: impl AsRef<Path>) -> String {
-    let path = root().join(path);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    std::fs::read_to_string(root().join(path)).expect("a file of the workspace")
 }
 
 /// Returns the code spans of a document, without its blocks of code.

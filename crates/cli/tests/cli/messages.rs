@@ -18,7 +18,9 @@ pub(crate) fn initialized() -> Value {
 }
 
 pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": method });
+    message["params"] = params;
+    message
 }
 
 pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
@@ -31,7 +33,9 @@ pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
 }
 
 pub(crate) fn call(tool: &str, arguments: Value) -> Value {
-    json!({ "name": tool, "arguments": arguments })
+    let mut params = json!({ "name": tool });
+    params["arguments"] = arguments;
+    params
 }
 
 pub(crate) fn lines(messages: &[Value]) -> String {

@@ -194,7 +194,7 @@ impl<C: Channel> ChannelServer<C> {
             (Route::Modern, Message::Request(request)) => self.receive_modern(request, cx),
             (Route::Initialize, Message::Request(request)) => self.initialize(&request),
             (Route::Refuse(refusal), Message::Request(request)) => {
-                self.send_error(Some(&request.id), &refusal)
+                self.send_error(Some(&request.id), &refusal);
             }
             (Route::Session, message) => self.receive_legacy(message, cx),
             _ => {}
@@ -374,7 +374,7 @@ fn cancelled(id: &Id) -> String {
 /// A call that was not over at its first poll.
 enum Carried {
     Modern(Box<ModernCall>),
-    Legacy(LegacyExchange),
+    Legacy(Box<LegacyExchange>),
     Resuming(BoxFuture<'static, modern::Begun>),
     Over,
 }

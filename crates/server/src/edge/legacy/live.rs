@@ -71,6 +71,10 @@ impl LiveSession {
         self.record.revision
     }
 
+    pub(crate) fn created(&self) -> Timestamp {
+        self.record.created
+    }
+
     /// Returns the record as it should be stored now.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord { log_level: self.level(), ..self.record.clone() }

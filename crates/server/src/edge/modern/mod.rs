@@ -91,7 +91,7 @@ fn begin_call(
 fn start(
     mut call: ModernCall,
     caller: Caller,
-    answers: Vec<(String, Raw)>,
+    answers: Answers,
     params: Params,
     continuation: Option<Bytes>,
 ) -> ModernCall {
@@ -106,7 +106,7 @@ fn resume(
     mut call: ModernCall,
     state: &str,
     caller: Caller,
-    answers: Vec<(String, Raw)>,
+    answers: Answers,
     params: Params,
 ) -> Result<Begun, Refusal> {
     let principal = caller.principal.clone();
@@ -135,8 +135,11 @@ fn resume(
     })))
 }
 
+/// Answers by the key of their question.
+type Answers = Vec<(String, Raw)>;
+
 /// Reads the answers and the state that came with a request.
-fn input(params: &Params) -> Result<(Vec<(String, Raw)>, Option<String>), Refusal> {
+fn input(params: &Params) -> Result<(Answers, Option<String>), Refusal> {
     let answers = match params.get("inputResponses") {
         None => Vec::new(),
         Some(raw) => {

@@ -284,24 +284,46 @@ impl Shared {
 
     /// Gives the call a new request: the caller is that request's, and its answers are offered to the questions.
     pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, Raw)>) {
-        {
-            let mut state = self.lock();
-            state.parked = false;
-            state.caller = caller;
-            // A question that stays unanswered is put again in the next round.
-            for asked in &mut state.asked {
-                asked.sent = false;
-            }
+        let mut state = self.lock();
+        state.parked = false;
+        state.caller = caller;
+        let (for_open, early): (Vec<_>, Vec<_>) = answers
+            .into_iter()
+            .partition(|(key, _)| state.asked.iter().any(|asked| asked.key == *key));
+        // An answer counts for the request that it came with, so what an earlier one left over is gone.
+        state.answers = early;
+        // A question that stays unanswered is put again in the next round.
+        for asked in &mut state.asked {
+            asked.sent = false;
         }
-        for (key, raw) in answers {
-            let well_formed = {
-                let state = self.lock();
-                state.asked.iter().any(|asked| asked.key == key && asked.question.read_answer(&raw).is_ok())
-            };
-            if well_formed {
+        drop(state);
+        for (key, raw) in for_open {
+            if self.is_well_formed(&key, &raw) {
                 self.answer(&key, Ok(raw));
             }
         }
+        self.fail_unsupported();
+    }
+
+    fn is_well_formed(&self, key: &str, raw: &Raw) -> bool {
+        let state = self.lock();
+        state.asked.iter().any(|asked| asked.key == key && asked.question.read_answer(raw).is_ok())
+    }
+
+    /// Fails the open questions that the caller of the latest request cannot be asked.
+    fn fail_unsupported(&self) {
+        let mut state = self.lock();
+        let client = state.caller.capabilities();
+        let mut askers = Vec::new();
+        for asked in state.asked.iter_mut().filter(|asked| asked.answer.is_none()) {
+            if !asked.question.allowed_by(&client) {
+                let reason = "the client did not declare the capability";
+                asked.answer = Some(Err(AskError::unsupported(&asked.question, reason)));
+                askers.extend(asked.asker.take());
+            }
+        }
+        drop(state);
+        askers.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn revision(&self) -> Revision {

@@ -1,0 +1,1 @@
+//! Rounds whose state travels whole.

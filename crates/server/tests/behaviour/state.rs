@@ -125,6 +125,7 @@ async fn a_parked_call_ends_when_its_time_is_over() {
     for mut line in lines(&host) {
         let asked = line.call(&call("live")).await;
         assert_eq!(host.load(), (0, 1));
+        settle().await;
         tokio::time::advance(Duration::from_secs(61)).await;
         settle().await;
         assert_eq!(host.load(), (0, 0));

@@ -3,14 +3,16 @@
 //! Every turn takes what the calls have to say, then every message that is already here, then writes once. A call is
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
+mod carried;
+
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::stream::{SelectAll, Stream};
+use futures_util::stream::{SelectAll, Stream as _};
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
@@ -19,12 +21,12 @@ use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Re
 use trunkline_session::Principal;
 use trunkline_transport::{Channel, ReceiveError};
 
-use crate::call::{BoxFuture, Shared};
+use self::carried::{Cancellable, Carried, Said};
 use crate::change::Subscription;
 use crate::core::{Core, now};
 use crate::edge::Event;
-use crate::edge::legacy::{self, LegacyExchange, LiveSession};
-use crate::edge::modern::{self, Listen, ModernCall};
+use crate::edge::legacy::{self, LiveSession};
+use crate::edge::modern::{self, Listen};
 
 /// Messages taken in one turn before calls and the writer get theirs.
 const MOST_PER_TURN: usize = 256;
@@ -41,7 +43,7 @@ pub(crate) struct ChannelServer<C> {
     watch: Option<Arc<Subscription>>,
     carried: SelectAll<Carried>,
     /// Modern calls that can be cancelled, by their id.
-    modern: HashMap<Id, Arc<Shared>>,
+    modern: HashMap<Id, Cancellable>,
     listens: HashMap<Id, Listen>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
@@ -100,6 +102,12 @@ impl<C: Channel> ChannelServer<C> {
     fn carry_out(&mut self, said: Said) {
         match said {
             Said::Message(message) => self.channel.send(&message),
+            Said::Resumed(id, shared) => {
+                let known = self.modern.insert(id, Cancellable::Running(shared.clone()));
+                if matches!(known, Some(Cancellable::Cancelled)) {
+                    shared.cancel();
+                }
+            }
             Said::Answer(id, message) => {
                 if let Some(id) = id {
                     self.modern.remove(&id);
@@ -225,8 +233,10 @@ impl<C: Channel> ChannelServer<C> {
         }
         let Some(id) = era::cancelled_request(note) else { return };
         self.listens.remove(&id);
-        if let Some(call) = self.modern.get(&id) {
-            call.cancel();
+        match self.modern.get_mut(&id) {
+            Some(Cancellable::Running(call)) => call.cancel(),
+            Some(resuming) => *resuming = Cancellable::Cancelled,
+            None => {}
         }
     }
 
@@ -273,7 +283,10 @@ impl<C: Channel> ChannelServer<C> {
                 // Its changes are first looked at in the next turn.
                 cx.waker().wake_by_ref();
             }
-            modern::Begun::Resume(future) => self.carried.push(Carried::Resuming(future)),
+            modern::Begun::Resume(id, future) => {
+                self.modern.insert(id.clone(), Cancellable::Resuming);
+                self.carried.push(Carried::Resuming(id, future));
+            }
             modern::Begun::Call(mut call) => loop {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
@@ -282,7 +295,7 @@ impl<C: Channel> ChannelServer<C> {
                     Poll::Ready(Event::Nothing) => return,
                     Poll::Pending => {
                         if let Some(shared) = call.shared() {
-                            self.modern.insert(call.id().clone(), shared);
+                            self.modern.insert(call.id().clone(), Cancellable::Running(shared));
                         }
                         return self.carried.push(Carried::Modern(call));
                     }
@@ -369,53 +382,4 @@ fn cancelled(id: &Id) -> String {
         writer.member("requestId", id.as_raw());
         writer.close_object();
     })
-}
-
-/// A call that was not over at its first poll.
-enum Carried {
-    Modern(Box<ModernCall>),
-    Legacy(LegacyExchange),
-    Resuming(BoxFuture<'static, modern::Begun>),
-    Over,
-}
-
-/// What a carried call has to say; the id is that of a modern call which is then over.
-enum Said {
-    Message(String),
-    Answer(Option<Id>, String),
-    Nothing(Option<Id>),
-}
-
-impl Stream for Carried {
-    type Item = Said;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Said>> {
-        let this = self.get_mut();
-        loop {
-            let (id, event) = match this {
-                Self::Over => return Poll::Ready(None),
-                Self::Modern(call) => {
-                    let event = ready!(call.poll_event(cx));
-                    (Some(call.id().clone()), event)
-                }
-                Self::Legacy(exchange) => (None, ready!(exchange.poll_event(cx))),
-                Self::Resuming(future) => match ready!(future.as_mut().poll(cx)) {
-                    modern::Begun::Call(call) => {
-                        *this = Self::Modern(call);
-                        continue;
-                    }
-                    modern::Begun::Answer(answer) => (None, Event::Answer(answer)),
-                    modern::Begun::Resume(_) | modern::Begun::Listen(_) => (None, Event::Nothing),
-                },
-            };
-            let said = match event {
-                Event::Message(message) => return Poll::Ready(Some(Said::Message(message))),
-                Event::Release(_) => continue,
-                Event::Answer(answer) => Said::Answer(id, answer.message),
-                Event::Nothing => Said::Nothing(id),
-            };
-            *this = Self::Over;
-            return Poll::Ready(Some(said));
-        }
-    }
 }

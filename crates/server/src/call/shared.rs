@@ -287,9 +287,8 @@ impl Shared {
         let mut state = self.lock();
         state.parked = false;
         state.caller = caller;
-        let (for_open, early): (Vec<_>, Vec<_>) = answers
-            .into_iter()
-            .partition(|(key, _)| state.asked.iter().any(|asked| asked.key == *key));
+        let (for_open, early): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|(key, _)| state.asked.iter().any(|asked| asked.key == *key));
         // An answer counts for the request that it came with, so what an earlier one left over is gone.
         state.answers = early;
         // A question that stays unanswered is put again in the next round.

@@ -7,8 +7,8 @@
 mod support;
 
 #[cfg(test)]
-mod rounds;
-#[cfg(test)]
 mod parked;
+#[cfg(test)]
+mod rounds;
 #[cfg(test)]
 mod state;

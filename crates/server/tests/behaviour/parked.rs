@@ -46,7 +46,9 @@ fn busy(gate: &Arc<Notify>) -> Tool {
 async fn what_a_call_says_while_parked_is_given_to_the_next_round_under_its_token_and_level() {
     let gate = Arc::new(Notify::new());
     let host = host(&Server::new("s").with(busy(&gate)));
-    let progress = |token: &str| note("notifications/progress", json!({ "progressToken": token, "progress": 3, "total": 3 }));
+    let progress = |token: &str| {
+        note("notifications/progress", json!({ "progressToken": token, "progress": 3, "total": 3 }))
+    };
     let grave = note("notifications/message", json!({ "level": "warning", "data": "grave" }));
     let fine = note("notifications/message", json!({ "level": "debug", "data": "fine" }));
     let plain = |request: Modern| request;
@@ -176,8 +178,7 @@ async fn over_its_cap_a_principal_loses_its_oldest_parked_call_and_nobody_elses(
 #[tokio::test(start_paused = true)]
 async fn over_the_cap_of_all_the_oldest_parked_call_is_ended() {
     let life = Life::default();
-    let host =
-        host_with(&Server::new("s").with(watched(&life)), Limits { parked: 2, ..Limits::default() });
+    let host = host_with(&Server::new("s").with(watched(&life)), Limits { parked: 2, ..Limits::default() });
     let client = Client::new(&host);
     let mut asked = Vec::new();
     for _ in 0..4 {

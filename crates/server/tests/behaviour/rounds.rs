@@ -1,8 +1,8 @@
 //! Rounds of the modern era: what is asked, under which key, and which answers count.
 
 use serde_json::{Value, json};
-use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask, roots, sample};
 use trunkline_server::protocol::model::SampleQuestion;
+use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask, roots, sample};
 
 use crate::support::{Modern, code, host, lines, outcome, questions, state, tool_text};
 
@@ -191,9 +191,7 @@ async fn input_responses_that_are_no_object_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_user_who_declines_or_dismisses_is_told_so_by_the_tool() {
     let host = host(&server());
-    for (action, said) in
-        [("decline", "the user declined"), ("cancel", "the user dismissed the question")]
-    {
+    for (action, said) in [("decline", "the user declined"), ("cancel", "the user dismissed the question")] {
         for mut line in lines(&host) {
             let asked = line.call(&Modern::tool("named")).await;
             let answers = json!({ "sure": { "action": action } });

@@ -16,6 +16,9 @@ use super::note::Note;
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
 
+/// Why most questions that cannot be put cannot be put.
+const UNDECLARED: &str = "the client did not declare the capability";
+
 /// What a call's future and the exchange that carries it share.
 ///
 /// The lock is held for a few instructions at a time, never while a handler runs.
@@ -156,7 +159,7 @@ impl Shared {
             }
         }
         if !question.allowed_by(&state.caller.capabilities()) {
-            return Err(AskError::unsupported(&question, "the client did not declare the capability"));
+            return Err(AskError::unsupported(&question, UNDECLARED));
         }
         state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
         Ok(Put::Open(key))
@@ -207,7 +210,8 @@ impl Shared {
             }
         })
         .await?;
-        self.offer_answers(answers);
+        // As in the other era, a round's answers are all that the next call of the handler is given.
+        self.lock().answers = answers;
         Ok(())
     }
 
@@ -316,8 +320,7 @@ impl Shared {
         let mut askers = Vec::new();
         for asked in state.asked.iter_mut().filter(|asked| asked.answer.is_none()) {
             if !asked.question.allowed_by(&client) {
-                let reason = "the client did not declare the capability";
-                asked.answer = Some(Err(AskError::unsupported(&asked.question, reason)));
+                asked.answer = Some(Err(AskError::unsupported(&asked.question, UNDECLARED)));
                 askers.extend(asked.asker.take());
             }
         }
@@ -339,14 +342,17 @@ impl Shared {
         self.lock().used.clone()
     }
 
-    /// Offers more answers than those that came with the request.
-    pub(crate) fn offer_answers(&self, answers: impl IntoIterator<Item = (String, Raw)>) {
+    /// Offers the answers of earlier rounds, before those that came with the request: what was answered once stays so.
+    pub(crate) fn offer_kept_answers(&self, kept: Vec<(String, Raw)>) {
         let mut state = self.lock();
-        for (key, raw) in answers {
-            if !state.answers.iter().any(|(given, _)| *given == key) {
-                state.answers.push((key, raw));
-            }
-        }
+        state.answers.splice(0..0, kept);
+    }
+
+    /// Finds the first question that the caller cannot be asked.
+    pub(crate) fn first_unsupported(&self, questions: &[(String, Question)]) -> Option<AskError> {
+        let client = self.with_caller(Caller::capabilities);
+        let question = questions.iter().find(|(_, question)| !question.allowed_by(&client));
+        question.map(|(_, question)| AskError::unsupported(question, UNDECLARED))
     }
 
     pub(crate) fn cancel(&self) {

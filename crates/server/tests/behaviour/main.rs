@@ -12,3 +12,5 @@ mod parked;
 mod rounds;
 #[cfg(test)]
 mod state;
+#[cfg(test)]
+mod portable_rounds;

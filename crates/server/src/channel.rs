@@ -45,6 +45,8 @@ pub(crate) struct ChannelServer<C> {
     /// Modern calls that can be cancelled, by their id.
     modern: HashMap<Id, Cancellable>,
     listens: HashMap<Id, Listen>,
+    /// A message that begins a call for which there was no room; nothing behind it is read before there is.
+    held: Option<Incoming>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
@@ -67,6 +69,7 @@ impl<C: Channel> ChannelServer<C> {
             carried: SelectAll::new(),
             modern: HashMap::new(),
             listens: HashMap::new(),
+            held: None,
             draining,
             stopping,
             drained: false,
@@ -148,9 +151,15 @@ impl<C: Channel> ChannelServer<C> {
     /// Takes the messages that are here; reports whether there was anything.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
-        while !self.ended && !self.drained && self.has_room() && taken < MOST_PER_TURN {
-            if self.carried.len() >= self.core.limits.calls_per_channel {
-                break;
+        // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
+        while !self.ended && self.has_room() && taken < MOST_PER_TURN {
+            if self.held.is_some() {
+                if self.is_full() {
+                    break;
+                }
+                taken += 1;
+                self.held.take().into_iter().for_each(|held| self.dispatch(held, cx));
+                continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
@@ -182,8 +191,16 @@ impl<C: Channel> ChannelServer<C> {
 
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
         match envelope::read(message, self.core.limits.bounds) {
-            Ok(Incoming::One(message)) => self.receive_one(message, cx),
-            Ok(Incoming::Batch(messages)) => match self.session.clone() {
+            Ok(incoming) if self.is_full() && begins_a_call(&incoming) => self.held = Some(incoming),
+            Ok(incoming) => self.dispatch(incoming, cx),
+            Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
+        }
+    }
+
+    fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
+        match incoming {
+            Incoming::One(message) => self.receive_one(message, cx),
+            Incoming::Batch(messages) => match self.session.clone() {
                 Some(session) => {
                     let begun = legacy::begin_batch(&self.core, &session, messages, true);
                     self.begin_legacy(begun, cx);
@@ -193,7 +210,6 @@ impl<C: Channel> ChannelServer<C> {
                     &Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only"),
                 ),
             },
-            Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
     }
 
@@ -325,6 +341,16 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.send(&emit::error(id, refusal, revision));
     }
 
+    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
+    /// the answer might never be read.
+    fn is_full(&self) -> bool {
+        let most = self.core.limits.calls_per_channel;
+        self.carried.len() >= most && {
+            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
+            self.carried.len() >= most + waiting
+        }
+    }
+
     fn has_room(&self) -> bool {
         self.channel.queued() < self.core.limits.queued_bytes
     }
@@ -372,6 +398,15 @@ impl<C> Drop for ChannelServer<C> {
     fn drop(&mut self) {
         if let Some(session) = &self.session {
             session.end();
+        }
+    }
+}
+
+fn begins_a_call(incoming: &Incoming) -> bool {
+    match incoming {
+        Incoming::One(message) => matches!(message, Message::Request(_)),
+        Incoming::Batch(messages) => {
+            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
         }
     }
 }

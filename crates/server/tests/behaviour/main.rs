@@ -14,3 +14,5 @@ mod rounds;
 mod state;
 #[cfg(test)]
 mod portable_rounds;
+#[cfg(test)]
+mod questions;

@@ -16,3 +16,7 @@ mod state;
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod isolation;
+#[cfg(test)]
+mod sessions;

@@ -37,7 +37,7 @@ impl Core {
         Arc::new(Self {
             handler,
             server_info: writer.into_raw(),
-            lot: Lot::new(&limits),
+            lot: Lot::new(&limits, shutdown.clone()),
             limits,
             sealer: Sealer::new(keys),
             shutdown,

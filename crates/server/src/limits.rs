@@ -11,7 +11,8 @@ pub struct Limits {
     pub bounds: Bounds,
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
-    /// Calls that run at one time on one channel. Default 64; beyond it the channel is not read.
+    /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
+    /// beyond it a request waits, and with it everything that the client sends after it.
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,

@@ -173,6 +173,11 @@ impl LiveSession {
         Ok(id)
     }
 
+    /// Returns how many questions wait for their answers.
+    pub(crate) fn open_questions(&self) -> usize {
+        self.lock().questions.len()
+    }
+
     /// Hands a client's response to the call that asked; one that nobody waits for is dropped.
     pub(crate) fn answer(&self, response: Response) {
         let open = response.id.and_then(|id| self.lock().questions.remove(&id));

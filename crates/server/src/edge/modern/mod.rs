@@ -26,7 +26,7 @@ pub(crate) enum Begun {
     /// It runs.
     Call(Box<ModernCall>),
     /// It goes on with a parked call, once that has been handed over.
-    Resume(BoxFuture<'static, Begun>),
+    Resume(Id, BoxFuture<'static, Begun>),
     /// It is a standing stream of changes.
     Listen(Box<Listen>),
 }
@@ -120,7 +120,8 @@ fn resume(
         }
         Then::Parked(number) => number,
     };
-    Ok(Begun::Resume(Box::pin(async move {
+    let id = call.id().clone();
+    let resumed = Box::pin(async move {
         match core.lot.reclaim(number, &principal, round).await {
             Some(Reclaimed::Bytes(bytes)) => {
                 Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes))))
@@ -132,7 +133,8 @@ fn resume(
             }
             None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
         }
-    })))
+    });
+    Ok(Begun::Resume(id, resumed))
 }
 
 /// Answers by the key of their question.

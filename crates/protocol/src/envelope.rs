@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::id::Id;
 use crate::json::{JsonKind, KeySeed, Members, MembersSeed, Raw, TextSeed, nests_deeper_than, shared_key};
 use crate::refusal::Refusal;
+use crate::shorten::shorten;
 
 /// The bounds that a message must keep.
 #[derive(Clone, Copy, Debug)]
@@ -164,7 +165,8 @@ fn name_fault(error: &serde_json::Error) -> String {
     let text = error.to_string();
     // The position is about our parser's view and helps nobody across the wire.
     let fault = text.split(" at line ").next().unwrap_or_default();
-    format!("the message is not a valid JSON-RPC message: {fault}")
+    // The fault may quote what the peer wrote, all of it.
+    format!("the message is not a valid JSON-RPC message: {}", shorten(fault))
 }
 
 /// Finds the id of a message that is otherwise broken, taking the first where there are two.
@@ -191,13 +193,13 @@ fn legible_id(object: &Raw) -> Option<Id> {
 }
 
 fn read_batch(array: &Raw, bounds: Bounds) -> Result<Incoming, Malformed> {
-    let elements = array.elements().map_err(|_| plain(Refusal::PARSE_ERROR))?;
-    if elements.is_empty() {
-        return Err(plain(Refusal::INVALID_REQUEST.because("a batch must not be empty")));
-    }
-    if elements.len() > bounds.batch {
+    // Elements weigh more than their text, so that those of a batch which is too large are not gathered first.
+    let Some(elements) = array.elements_within(bounds.batch).map_err(|_| plain(Refusal::PARSE_ERROR))? else {
         let message = format!("a batch may hold at most {} messages", bounds.batch);
         return Err(plain(Refusal::INVALID_REQUEST.because(message)));
+    };
+    if elements.is_empty() {
+        return Err(plain(Refusal::INVALID_REQUEST.because("a batch must not be empty")));
     }
     let read_one = |element: Raw| match parse_object(element.text()) {
         Ok(envelope) => envelope.classify(),

@@ -1,13 +1,9 @@
 //! JSON-RPC messages, read in one pass without copying.
 
-use std::fmt;
-
 use bytestring::ByteString;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use crate::id::Id;
-use crate::json::{JsonKind, KeySeed, Members, MembersSeed, Raw, TextSeed, nests_deeper_than, shared_key};
+use crate::json::{Collector, JsonKind, MalformedJson, Members, Raw, ScanError, Scanner};
 use crate::refusal::Refusal;
 use crate::shorten::shorten;
 
@@ -28,6 +24,10 @@ impl Default for Bounds {
 
 /// One message, or the several of a batch.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every message is a single one, and boxing it would cost an allocation"
+)]
 pub enum Incoming {
     /// A single message.
     One(Message),
@@ -125,13 +125,14 @@ pub fn read(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming, Malformed> 
 /// # Errors
 /// As [`read`].
 pub fn read_text(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malformed> {
-    if nests_deeper_than(text.as_bytes(), bounds.depth) {
-        let message = format!("the message nests deeper than {} levels", bounds.depth);
-        return Err(plain(Refusal::INVALID_REQUEST.because(message)));
-    }
-    match parse_object(text) {
-        Ok(envelope) => envelope.classify().map(Incoming::One),
-        Err(error) => read_unusual(text, bounds, &error),
+    let mut scanner = Scanner::new(text, bounds.depth);
+    match scanner.peek() {
+        Some(b'{') => read_object(text, bounds).map(Incoming::One),
+        Some(b'[') => read_batch(text, bounds),
+        _ => Err(plain(match scanner.skip().and_then(|()| scanner.end()) {
+            Ok(()) => Refusal::INVALID_REQUEST.because("a message must be a JSON object"),
+            Err(error) => unreadable(error, bounds),
+        })),
     }
 }
 
@@ -139,81 +140,60 @@ fn plain(refusal: Refusal) -> Malformed {
     Malformed { refusal, id: None }
 }
 
-fn parse_object(text: &ByteString) -> Result<Envelope, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let envelope = EnvelopeSeed(text).deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(envelope)
-}
-
-/// Reads what the fast path could not: a batch, or a message whose fault must be named.
-fn read_unusual(text: &ByteString, bounds: Bounds, error: &serde_json::Error) -> Result<Incoming, Malformed> {
-    let Ok(value) = Raw::parse(text.clone()) else {
-        return Err(plain(Refusal::PARSE_ERROR));
-    };
-    match value.kind() {
-        JsonKind::Array => read_batch(&value, bounds),
-        JsonKind::Object => Err(Malformed {
-            refusal: Refusal::INVALID_REQUEST.because(name_fault(error)),
-            id: legible_id(&value),
-        }),
-        _ => Err(plain(Refusal::INVALID_REQUEST.because("a message must be a JSON object"))),
-    }
-}
-
-fn name_fault(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    // The position is about our parser's view and helps nobody across the wire.
-    let fault = text.split(" at line ").next().unwrap_or_default();
-    // The fault may quote what the peer wrote, all of it.
-    format!("the message is not a valid JSON-RPC message: {}", shorten(fault))
-}
-
-/// Finds the id of a message that is otherwise broken, taking the first where there are two.
-fn legible_id(object: &Raw) -> Option<Id> {
-    struct FirstId<'s>(&'s ByteString);
-    impl<'de> Visitor<'de> for FirstId<'de> {
-        type Value = Option<Id>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Id>, A::Error> {
-            let mut id = None;
-            while let Some(key) = map.next_key_seed(KeySeed)? {
-                let value: &'de RawValue = map.next_value()?;
-                if key == "id" && id.is_none() {
-                    id = Id::from_raw(Raw::trusted(self.0.slice_ref(value.get())));
-                }
-            }
-            Ok(id)
+fn unreadable(error: ScanError, bounds: Bounds) -> Refusal {
+    match error {
+        ScanError::Syntax => Refusal::PARSE_ERROR,
+        ScanError::TooDeep => {
+            Refusal::INVALID_REQUEST.because(format!("the message nests deeper than {} levels", bounds.depth))
         }
     }
-    let mut deserializer = serde_json::Deserializer::from_str(object.as_str());
-    serde::Deserializer::deserialize_map(&mut deserializer, FirstId(object.text())).ok().flatten()
 }
 
-fn read_batch(array: &Raw, bounds: Bounds) -> Result<Incoming, Malformed> {
-    // Elements weigh more than their text, so that those of a batch which is too large are not gathered first.
-    let Some(elements) = array.elements_within(bounds.batch).map_err(|_| plain(Refusal::PARSE_ERROR))? else {
-        let message = format!("a batch may hold at most {} messages", bounds.batch);
-        return Err(plain(Refusal::INVALID_REQUEST.because(message)));
-    };
+fn read_object(text: &ByteString, bounds: Bounds) -> Result<Message, Malformed> {
+    let mut scanner = Scanner::new(text, bounds.depth);
+    let envelope = Envelope::scan(&mut scanner, text).and_then(|envelope| {
+        scanner.end()?;
+        Ok(envelope)
+    });
+    envelope.map_err(|error| plain(unreadable(error, bounds)))?.classify()
+}
+
+fn read_batch(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malformed> {
+    let elements = scan_elements(text, bounds).map_err(|error| plain(unreadable(error, bounds)))?;
     if elements.is_empty() {
         return Err(plain(Refusal::INVALID_REQUEST.because("a batch must not be empty")));
     }
-    let read_one = |element: Raw| match parse_object(element.text()) {
-        Ok(envelope) => envelope.classify(),
-        Err(error) => Err(Malformed {
-            refusal: Refusal::INVALID_REQUEST.because(name_fault(&error)),
-            id: legible_id(&element),
-        }),
+    if elements.len() > bounds.batch {
+        let message = format!("a batch may hold at most {} messages", bounds.batch);
+        return Err(plain(Refusal::INVALID_REQUEST.because(message)));
+    }
+    let read_one = |element: Raw| match element.kind() {
+        JsonKind::Object => read_object(element.text(), bounds),
+        _ => Err(plain(Refusal::INVALID_REQUEST.because("a message must be a JSON object"))),
     };
     Ok(Incoming::Batch(elements.into_iter().map(read_one).collect()))
+}
+
+/// Reads the elements of an array, as many as a batch may have and one more, which is enough to refuse it.
+fn scan_elements(text: &ByteString, bounds: Bounds) -> Result<Vec<Raw>, ScanError> {
+    let mut scanner = Scanner::new(text, bounds.depth);
+    let mut elements = Vec::new();
+    scanner.open_array()?;
+    while scanner.next_element(elements.is_empty())? {
+        let element = scanner.value()?;
+        if elements.len() <= bounds.batch {
+            elements.push(element);
+        }
+    }
+    scanner.end()?;
+    Ok(elements)
 }
 
 /// The members of a message before it is known which kind it is.
 #[derive(Default)]
 struct Envelope {
+    /// The first thing that is wrong with the members themselves.
+    fault: Option<String>,
     version_ok: bool,
     id: Option<Raw>,
     method: Option<ByteString>,
@@ -223,8 +203,59 @@ struct Envelope {
 }
 
 impl Envelope {
+    /// Reads every member to the end, so that a message with a fault can still be answered under its id.
+    fn scan(scanner: &mut Scanner<'_>, text: &ByteString) -> Result<Self, ScanError> {
+        let mut envelope = Self::default();
+        let mut version_seen = false;
+        let mut first = true;
+        scanner.open_object()?;
+        while let Some(key) = scanner.next_key(first)? {
+            first = false;
+            let repeated = match &*key {
+                "jsonrpc" => {
+                    envelope.version_ok = scanner.value()?.as_str() == "\"2.0\"";
+                    std::mem::replace(&mut version_seen, true)
+                }
+                "id" => fill(&mut envelope.id, scanner.value()?),
+                "method" => match scanner.value()?.to_text() {
+                    Some(method) => fill(&mut envelope.method, method),
+                    None => envelope.note("`method` must be a string"),
+                },
+                "params" if scanner.peek() == Some(b'{') => {
+                    let params = Params::scan(scanner, text, &mut envelope.fault)?;
+                    fill(&mut envelope.params, params)
+                }
+                "params" => {
+                    scanner.skip()?;
+                    envelope.note("`params` must be an object")
+                }
+                "result" => fill(&mut envelope.result, scanner.value()?),
+                "error" => fill(&mut envelope.error, scanner.value()?),
+                _ => {
+                    scanner.skip()?;
+                    false
+                }
+            };
+            if repeated {
+                envelope.note(&format!("duplicate member `{key}`"));
+            }
+        }
+        Ok(envelope)
+    }
+
+    /// Notes a fault, of which the first is told; returns false, since the member is not one too many.
+    fn note(&mut self, fault: &str) -> bool {
+        self.fault.get_or_insert_with(|| fault.to_owned());
+        false
+    }
+
     fn classify(self) -> Result<Message, Malformed> {
         let id = self.id.clone().and_then(Id::from_raw);
+        if let Some(fault) = self.fault {
+            // A fault may name a member, and a member's name may be as long as a message.
+            let message = format!("the message is not a valid JSON-RPC message: {}", shorten(&fault));
+            return Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(message), id });
+        }
         let fail = |why: &'static str| {
             Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(why), id: id.clone() })
         };
@@ -257,90 +288,42 @@ impl Envelope {
     }
 }
 
-struct EnvelopeSeed<'s>(&'s ByteString);
-
-impl<'de> DeserializeSeed<'de> for EnvelopeSeed<'de> {
-    type Value = Envelope;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Envelope, D::Error> {
-        deserializer.deserialize_map(self)
-    }
+/// Fills a member that is still empty, keeping the first value; reports whether it was not.
+fn fill<T>(slot: &mut Option<T>, value: T) -> bool {
+    let repeated = slot.is_some();
+    slot.get_or_insert(value);
+    repeated
 }
 
-impl<'de> Visitor<'de> for EnvelopeSeed<'de> {
-    type Value = Envelope;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope, A::Error> {
-        let mut envelope = Envelope::default();
-        let mut version_seen = false;
-        let duplicate = |key: &str| A::Error::custom(format_args!("duplicate member `{key}`"));
-        while let Some(key) = map.next_key_seed(KeySeed)? {
-            let raw = |map: &mut A| -> Result<Raw, A::Error> {
-                let value: &'de RawValue = map.next_value()?;
-                Ok(Raw::trusted(self.0.slice_ref(value.get())))
-            };
-            let repeated = match &*key {
-                "jsonrpc" => {
-                    let version: &'de RawValue = map.next_value()?;
-                    envelope.version_ok = version.get() == "\"2.0\"";
-                    std::mem::replace(&mut version_seen, true)
+impl Params {
+    /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
+    fn scan(
+        scanner: &mut Scanner<'_>,
+        text: &ByteString,
+        fault: &mut Option<String>,
+    ) -> Result<Self, ScanError> {
+        let mut members = Collector::new(text);
+        let mut meta = None;
+        let mut wrong = None;
+        let mut first = true;
+        scanner.open_object()?;
+        while let Some(key) = scanner.next_key(first)? {
+            first = false;
+            if key != "_meta" {
+                let value = scanner.value()?;
+                members.add(key, value, &mut wrong);
+            } else if scanner.peek() == Some(b'{') {
+                if fill(&mut meta, Members::scan(scanner, text, &mut wrong)?) {
+                    wrong.get_or_insert(MalformedJson::Duplicate("_meta".to_owned()));
                 }
-                "id" => envelope.id.replace(raw(&mut map)?).is_some(),
-                "method" => envelope.method.replace(map.next_value_seed(TextSeed(self.0))?).is_some(),
-                "params" => envelope.params.replace(map.next_value_seed(ParamsSeed(self.0))?).is_some(),
-                "result" => envelope.result.replace(raw(&mut map)?).is_some(),
-                "error" => envelope.error.replace(raw(&mut map)?).is_some(),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    false
-                }
-            };
-            if repeated {
-                return Err(duplicate(&key));
+            } else {
+                scanner.skip()?;
+                fault.get_or_insert_with(|| "`_meta` must be an object".to_owned());
             }
         }
-        Ok(envelope)
-    }
-}
-
-/// No method has a tenth of this; the bound keeps the linear look for equal keys cheap.
-const MOST_PARAMS: usize = 128;
-
-struct ParamsSeed<'s>(&'s ByteString);
-
-impl<'de> DeserializeSeed<'de> for ParamsSeed<'de> {
-    type Value = Params;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Params, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ParamsSeed<'de> {
-    type Value = Params;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object as `params`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params, A::Error> {
-        let mut params = Params::default();
-        while let Some(key) = map.next_key_seed(KeySeed)? {
-            if key == "_meta" {
-                let meta = map.next_value_seed(MembersSeed(self.0))?;
-                if params.meta.replace(meta).is_some() {
-                    return Err(A::Error::custom("duplicate member `_meta`"));
-                }
-                continue;
-            }
-            let value: &'de RawValue = map.next_value()?;
-            let value = Raw::trusted(self.0.slice_ref(value.get()));
-            params.members.push_unique(shared_key(self.0, key), value, MOST_PARAMS)?;
+        if let Some(wrong) = wrong {
+            fault.get_or_insert_with(|| wrong.to_string());
         }
-        Ok(params)
+        Ok(Self { members: members.members, meta })
     }
 }

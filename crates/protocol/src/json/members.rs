@@ -1,10 +1,10 @@
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use bytestring::ByteString;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
+use super::scan::{ScanError, Scanner};
 use super::{Raw, Writer};
 use crate::meta;
 
@@ -21,9 +21,18 @@ pub struct Members {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedJson {
-    /// The text is not JSON, or not of the expected type.
-    #[error("{0}")]
-    Syntax(String),
+    /// The text is not JSON.
+    #[error("it is not valid JSON")]
+    Syntax,
+    /// The text is JSON, but not an object.
+    #[error("it is not an object")]
+    NotAnObject,
+    /// Two members have one name.
+    #[error("duplicate member `{0}`")]
+    Duplicate(String),
+    /// There are more members than [`Members::MAX`].
+    #[error("it has more than {} members", Members::MAX)]
+    TooMany,
 }
 
 impl Members {
@@ -40,12 +49,32 @@ impl Members {
     /// # Errors
     /// The text is not one JSON object, has equal keys, or more than [`Members::MAX`] members.
     pub fn parse(text: &ByteString) -> Result<Self, MalformedJson> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let members = MembersSeed(text).deserialize(&mut deserializer).and_then(|members| {
-            deserializer.end()?;
-            Ok(members)
-        });
-        members.map_err(|error| MalformedJson::Syntax(error.to_string()))
+        let mut scanner = Scanner::new(text, Scanner::DEEPEST);
+        if scanner.peek() != Some(b'{') {
+            scanner.skip().and_then(|()| scanner.end()).map_err(|_| MalformedJson::Syntax)?;
+            return Err(MalformedJson::NotAnObject);
+        }
+        let mut fault = None;
+        let members = Self::scan(&mut scanner, text, &mut fault).map_err(|_| MalformedJson::Syntax)?;
+        scanner.end().map_err(|_| MalformedJson::Syntax)?;
+        fault.map_or(Ok(members), Err)
+    }
+
+    /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
+    pub(crate) fn scan(
+        scanner: &mut Scanner<'_>,
+        text: &ByteString,
+        fault: &mut Option<MalformedJson>,
+    ) -> Result<Self, ScanError> {
+        let mut members = Collector::new(text);
+        scanner.open_object()?;
+        let mut first = true;
+        while let Some(key) = scanner.next_key(first)? {
+            first = false;
+            let value = scanner.value()?;
+            members.add(key, value, fault);
+        }
+        Ok(members.members)
     }
 
     /// Returns the value of a member.
@@ -103,23 +132,6 @@ impl Members {
         writer.close_object();
         writer.into_raw()
     }
-
-    /// Appends a member, refusing an equal key by a linear look, so `limit` must be small.
-    pub(crate) fn push_unique<E: serde::de::Error>(
-        &mut self,
-        key: ByteString,
-        value: Raw,
-        limit: usize,
-    ) -> Result<(), E> {
-        if self.entries.len() >= limit {
-            return Err(E::custom(format_args!("an object has more than {limit} members")));
-        }
-        if self.get(&key).is_some() {
-            return Err(E::custom(format_args!("duplicate member `{key}`")));
-        }
-        self.entries.push((key, value));
-        Ok(())
-    }
 }
 
 impl fmt::Debug for Members {
@@ -138,113 +150,47 @@ impl FromIterator<(ByteString, Raw)> for Members {
     }
 }
 
-/// Reads an object out of `0`, the text being deserialized, so that values can share its buffer.
-pub(crate) struct MembersSeed<'s>(pub(crate) &'s ByteString);
-
-impl<'de> DeserializeSeed<'de> for MembersSeed<'de> {
-    type Value = Members;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Members, D::Error> {
-        deserializer.deserialize_map(self)
-    }
+/// Members on their way in: equal keys are noticed as they come.
+pub(crate) struct Collector<'a> {
+    text: &'a ByteString,
+    pub(crate) members: Members,
+    /// Beyond a handful of members a linear look would be quadratic, so that a set takes over.
+    seen: HashSet<ByteString>,
 }
 
-impl<'de> Visitor<'de> for MembersSeed<'de> {
-    type Value = Members;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let mut members = Members { entries: Vec::with_capacity(4) };
-        // Beyond a handful of members a linear duplicate check would be quadratic, so a set takes over.
-        let mut seen = std::collections::HashSet::new();
-        while let Some(key) = map.next_key_seed(KeySeed)? {
-            let key = shared_key(self.0, key);
-            let value: &'de RawValue = map.next_value()?;
-            let value = Raw::trusted(self.0.slice_ref(value.get()));
-            if members.len() < LINEAR {
-                members.push_unique(key, value, LINEAR)?;
-                continue;
-            }
-            if seen.is_empty() {
-                seen.extend(members.iter().map(|(key, _)| key.clone()));
-            }
-            if !seen.insert(key.clone()) {
-                return Err(A::Error::custom(format_args!("duplicate member `{key}`")));
-            }
-            if members.len() >= Members::MAX {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                return Err(A::Error::custom(format_args!(
-                    "an object has more than {} members",
-                    Members::MAX
-                )));
-            }
-            members.entries.push((key, value));
-        }
-        Ok(members)
-    }
-}
-
+/// Up to here a linear look for equal keys is cheapest.
 const LINEAR: usize = 16;
 
-/// Reads a string, sharing the buffer when nothing in it is escaped.
-pub(crate) struct TextSeed<'s>(pub(crate) &'s ByteString);
-
-impl<'de> DeserializeSeed<'de> for TextSeed<'de> {
-    type Value = ByteString;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<ByteString, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TextSeed<'de> {
-    type Value = ByteString;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
+impl<'a> Collector<'a> {
+    pub(crate) fn new(text: &'a ByteString) -> Self {
+        Self { text, members: Members { entries: Vec::with_capacity(4) }, seen: HashSet::new() }
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<ByteString, E> {
-        Ok(self.0.slice_ref(text))
+    /// Adds a member, or puts into `fault` why not.
+    pub(crate) fn add(&mut self, key: Cow<'_, str>, value: Raw, fault: &mut Option<MalformedJson>) {
+        let key = shared_key(self.text, key);
+        if self.repeats(&key) {
+            fault.get_or_insert_with(|| MalformedJson::Duplicate(key.chars().take(64).collect()));
+        } else if self.members.len() >= Members::MAX {
+            fault.get_or_insert(MalformedJson::TooMany);
+        } else {
+            self.members.entries.push((key, value));
+        }
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<ByteString, E> {
-        Ok(text.into())
-    }
-}
-
-/// Reads a key, borrowing it when nothing in it is escaped.
-pub(crate) struct KeySeed;
-
-impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KeySeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(text.to_owned()))
+    fn repeats(&mut self, key: &ByteString) -> bool {
+        if self.members.len() < LINEAR {
+            return self.members.get(key).is_some();
+        }
+        if self.seen.is_empty() {
+            self.seen.extend(self.members.iter().map(|(key, _)| key.clone()));
+        }
+        !self.seen.insert(key.clone())
     }
 }
 
 /// Turns a key into a shared string: a constant for those that every request has, since a slice must count references.
-pub(crate) fn shared_key(text: &ByteString, key: Cow<'_, str>) -> ByteString {
+fn shared_key(text: &ByteString, key: Cow<'_, str>) -> ByteString {
     const COMMON: [&str; 8] = [
         "name",
         "arguments",

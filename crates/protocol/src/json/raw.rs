@@ -3,7 +3,6 @@ use std::fmt;
 
 use bytestring::ByteString;
 use serde::de::DeserializeOwned;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -143,40 +142,6 @@ impl Raw {
     pub fn elements(&self) -> Result<Vec<Raw>, serde_json::Error> {
         let values: Vec<&RawValue> = serde_json::from_str(&self.0)?;
         Ok(values.into_iter().map(|value| Self(self.0.slice_ref(value.get()))).collect())
-    }
-
-    /// Reads an array that may have at most `most` elements; `None` if it has more, none of which was kept.
-    ///
-    /// # Errors
-    /// The value is not an array.
-    pub fn elements_within(&self, most: usize) -> Result<Option<Vec<Raw>>, serde_json::Error> {
-        let values = serde_json::Deserializer::from_str(&self.0).deserialize_seq(Few(most))?;
-        let share = |value: &RawValue| Self(self.0.slice_ref(value.get()));
-        Ok(values.map(|values| values.into_iter().map(share).collect()))
-    }
-}
-
-/// Takes the elements of an array while they are few.
-struct Few(usize);
-
-impl<'de> Visitor<'de> for Few {
-    type Value = Option<Vec<&'de RawValue>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = sequence.next_element()? {
-            if values.len() == self.0 {
-                // The rest is read, because whoever asks knows already that it is JSON and wants no error about it.
-                while sequence.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(None);
-            }
-            values.push(value);
-        }
-        Ok(Some(values))
     }
 }
 

@@ -143,7 +143,7 @@ impl Writer {
         self.out.reserve(text.len() + 2);
         self.out.push('"');
         let mut rest = text;
-        while let Some(at) = first_to_escape(rest.as_bytes()) {
+        while let Some(at) = first_special(rest.as_bytes()) {
             let (clean, tail) = rest.split_at(at);
             self.out.push_str(clean);
             let mut chars = tail.chars();
@@ -171,18 +171,63 @@ impl Writer {
     }
 }
 
-fn first_to_escape(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 64;
-    let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+/// Finds the first byte that cannot stand for itself in a JSON string.
+///
+/// Most strings are short, so the first bytes are looked at a word at a time; long ones in blocks, which the compiler
+/// vectorizes.
+#[inline]
+pub(super) fn first_special(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
+    let mut rest = bytes;
+    for _ in 0..SHORT / WORD {
+        let Some((word, tail)) = rest.split_first_chunk::<WORD>() else { return first_in_tail(rest, at) };
+        if let Some(offset) = first_in_word(*word) {
+            return Some(at + offset);
+        }
+        at += WORD;
+        rest = tail;
+    }
+    first_in_long(rest, at)
+}
+
+const WORD: usize = 8;
+const SHORT: usize = 64;
+
+fn first_in_long(bytes: &[u8], before: usize) -> Option<usize> {
+    const BLOCK: usize = 64;
+    let mut at = before;
     let mut blocks = bytes.chunks_exact(BLOCK);
     for block in &mut blocks {
-        if block.iter().fold(false, |found, byte| found | special(byte)) {
-            return block.iter().position(special).map(|offset| at + offset);
+        if block.iter().fold(false, |found, byte| found | is_special(*byte)) {
+            return first_in_tail(block, at);
         }
         at += BLOCK;
     }
-    blocks.remainder().iter().position(special).map(|offset| at + offset)
+    first_in_tail(blocks.remainder(), at)
+}
+
+fn first_in_tail(bytes: &[u8], before: usize) -> Option<usize> {
+    bytes.iter().position(|byte| is_special(*byte)).map(|offset| before + offset)
+}
+
+const fn is_special(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Finds the first special byte of a word by arithmetic on all eight at once.
+///
+/// A borrow can only mark bytes above one that is truly marked, so the lowest mark is always right.
+#[inline]
+const fn first_in_word(word: [u8; WORD]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let word = u64::from_le_bytes(word);
+    let quotes = word ^ (ONES * b'"' as u64);
+    let slashes = word ^ (ONES * b'\\' as u64);
+    let controls = word.wrapping_sub(ONES * 0x20) & !word;
+    let marks =
+        (controls | (quotes.wrapping_sub(ONES) & !quotes) | (slashes.wrapping_sub(ONES) & !slashes)) & HIGHS;
+    if marks == 0 { None } else { Some(marks.trailing_zeros() as usize / WORD) }
 }
 
 #[cfg(test)]
@@ -220,6 +265,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_first_special_byte_is_found_in_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(first_special(&bytes), bytes.iter().position(|byte| is_special(*byte)));
+            let plain: Vec<u8> = bytes.iter().map(|byte| byte | 0x80).chain(bytes.iter().copied()).collect();
+            prop_assert_eq!(first_special(&plain), plain.iter().position(|byte| is_special(*byte)));
+        }
+
         #[test]
         fn writer_strings_read_back_exactly(text in "\\PC{0,40}[\\x00-\\x7f]{0,200}") {
             let mut w = Writer::default();

@@ -5,6 +5,7 @@ use bytestring::ByteString;
 use crate::id::Id;
 use crate::json::{Collector, JsonKind, MalformedJson, Members, Raw, ScanError, Scanner};
 use crate::refusal::Refusal;
+use crate::shorten::shorten;
 
 /// The bounds that a message must keep.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +248,8 @@ impl Envelope {
     fn classify(self) -> Result<Message, Malformed> {
         let id = self.id.clone().and_then(Id::from_raw);
         if let Some(fault) = self.fault {
-            let message = format!("the message is not a valid JSON-RPC message: {fault}");
+            // A fault may name a member, and a member's name may be as long as a message.
+            let message = format!("the message is not a valid JSON-RPC message: {}", shorten(&fault));
             return Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(message), id });
         }
         let fail = |why: &'static str| {

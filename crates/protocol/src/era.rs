@@ -12,6 +12,7 @@ use crate::meta::{self, Claim};
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::revision::{Era, Revision};
+use crate::shorten::shorten;
 
 /// Every revision that a server of ours speaks, newest first.
 pub const SUPPORTED: [Revision; 5] = [
@@ -187,9 +188,4 @@ fn present<'a>(name: &str, header: Mirrored<'a>) -> Result<&'a [u8], Refusal> {
 
 fn disagrees(name: &str) -> Refusal {
     Refusal::HEADER_MISMATCH.because(format!("the header {name} does not match the request body"))
-}
-
-/// Keeps what is echoed to a peer, and so to its logs, at a reasonable length.
-fn shorten(name: &str) -> String {
-    name.chars().take(128).collect()
 }

@@ -23,6 +23,7 @@ mod method;
 pub mod model;
 pub mod refusal;
 mod revision;
+mod shorten;
 
 pub use bytestring::ByteString;
 
@@ -33,3 +34,4 @@ pub use self::level::Level;
 pub use self::method::Method;
 pub use self::refusal::Refusal;
 pub use self::revision::{Era, Revision};
+pub use self::shorten::shorten;

@@ -68,8 +68,9 @@ pub fn read_log_level(meta: Option<&Members>) -> Result<Option<Level>, Refusal> 
     })
 }
 
-/// Returns the progress token of a request, if it is a string or a number.
+/// Returns the progress token of a request, if it is a string or a number, and no longer than an id may be: it is
+/// repeated with every report.
 pub fn progress_token(meta: Option<&Members>) -> Option<Raw> {
     let token = meta?.get(PROGRESS_TOKEN)?;
-    matches!(token.kind(), JsonKind::String | JsonKind::Number).then(|| token.clone())
+    crate::Id::from_raw(token.clone()).map(|token| token.as_raw().clone())
 }

@@ -8,6 +8,10 @@ use std::fmt;
 
 use crate::json::{Raw, Writer};
 use crate::revision::{Era, Revision};
+use crate::shorten::shorten;
+
+/// The longest URI that is repeated to whoever asked for it. A part of one would name another resource.
+const MOST_URI: usize = 1024;
 
 /// A refusal: one row of the table, perhaps with a more precise sentence and data.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,13 +141,16 @@ impl Refusal {
         }
         writer.close_array();
         writer.plain_key("requested");
-        writer.string(requested);
+        writer.string(&shorten(requested));
         writer.close_object();
         Self::UNSUPPORTED_VERSION.with_data(writer.into_raw())
     }
 
-    /// Refuses a read of a resource that is not there, naming it.
+    /// Refuses a read of a resource that is not there, naming it unless its name is absurdly long.
     pub fn resource_not_found(uri: &str) -> Self {
+        if uri.len() > MOST_URI {
+            return Self::RESOURCE_NOT_FOUND;
+        }
         let mut writer = Writer::with_capacity(uri.len() + 16);
         writer.open_object();
         writer.plain_key("uri");

@@ -9,7 +9,7 @@ use crate::call::{BoxFuture, Call, Outcome};
 use crate::prompt::read_texts;
 use crate::registry::{ListKind, Registry, page};
 use crate::server::ServerHandle;
-use crate::shorten::shorten;
+use trunkline_protocol::shorten;
 
 type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
 

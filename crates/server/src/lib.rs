@@ -24,7 +24,6 @@ mod round;
 mod schema;
 mod secret_file;
 mod server;
-mod shorten;
 mod shutdown;
 #[cfg(test)]
 mod testing;

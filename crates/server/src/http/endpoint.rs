@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, VARY,
-    WWW_AUTHENTICATE,
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
+    CACHE_CONTROL, CONTENT_TYPE, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -149,6 +149,10 @@ impl Inner {
         if !heads.is_json() {
             return Err((Refusal::UNSUPPORTED_MEDIA, None));
         }
+        if heads.encoded {
+            // A few bytes could stand for as many as the limit allows, and clients gain little by it.
+            return Err((Refusal::UNSUPPORTED_MEDIA.because("request bodies must not be compressed"), None));
+        }
         if heads.accepts().nothing() {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
@@ -234,6 +238,9 @@ fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<Respon
     if refusal.is(&Refusal::NOT_ALLOWED) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
     }
+    if refusal.is(&Refusal::UNSUPPORTED_MEDIA) {
+        response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
     response
 }
 
@@ -245,17 +252,30 @@ fn preflight(parts: &Parts) -> Response<ResponseBody> {
     headers.insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
     if parts.headers.contains_key(ORIGIN) {
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE"));
-        headers.insert(
-            ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static(
-                "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
-                 Mcp-Method, Mcp-Name",
-            ),
-        );
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(parts));
         headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     }
     response
 }
+
+/// Lists the headers that a page may send: those of the protocol, and of the ones that mirror a tool's arguments those
+/// that the page asks for, since only it knows their names.
+fn allowed_headers(parts: &Parts) -> HeaderValue {
+    const OURS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
+                        Mcp-Method, Mcp-Name";
+    let asked = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
+    let names =
+        asked.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
+    let mut allowed = OURS.to_owned();
+    for name in names.filter(|name| name.as_str().len() > PARAM.len() && name.as_str().starts_with(PARAM)) {
+        allowed.push_str(", ");
+        allowed.push_str(name.as_str());
+    }
+    HeaderValue::from_str(&allowed).unwrap_or_else(|_| HeaderValue::from_static(OURS))
+}
+
+/// How the names of the headers begin that mirror a tool's arguments.
+const PARAM: &str = "mcp-param-";
 
 impl<B> tower_service::Service<Request<B>> for HttpService
 where

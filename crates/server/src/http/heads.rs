@@ -16,6 +16,8 @@ pub(super) struct Heads<'a> {
     pub(super) session: Mirrored<'a>,
     pub(super) last_event_id: Mirrored<'a>,
     accepts: Option<Accepts>,
+    /// Whether the body is encoded in any way, such as compressed.
+    pub(super) encoded: bool,
 }
 
 impl<'a> Heads<'a> {
@@ -30,6 +32,7 @@ impl<'a> Heads<'a> {
             session: Mirrored::Absent,
             last_event_id: Mirrored::Absent,
             accepts: None,
+            encoded: false,
         };
         for (name, value) in headers {
             let slot = match name.as_str() {
@@ -43,6 +46,10 @@ impl<'a> Heads<'a> {
                 "last-event-id" => &mut heads.last_event_id,
                 "accept" => {
                     heads.accepts.get_or_insert(Accepts::NOTHING).add(value.as_bytes());
+                    continue;
+                }
+                "content-encoding" => {
+                    heads.encoded |= !value.as_bytes().eq_ignore_ascii_case(b"identity");
                     continue;
                 }
                 _ => continue,

@@ -10,7 +10,7 @@ use crate::call::{BoxFuture, Call, Outcome};
 use crate::completer::Completers;
 use crate::part::check_name;
 use crate::registry::Rendered;
-use crate::shorten::shorten;
+use trunkline_protocol::shorten;
 
 /// A prompt that is ready to be filled in.
 pub(crate) struct PromptEntry {

@@ -2,7 +2,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
-use crate::shorten::shorten;
+use trunkline_protocol::shorten;
 
 /// The most faults that one complaint names.
 const MOST_FAULTS: usize = 5;

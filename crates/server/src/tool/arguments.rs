@@ -6,7 +6,7 @@ use trunkline_protocol::Raw;
 
 use super::Check;
 use crate::schema::SchemaCheck;
-use crate::shorten::shorten;
+use trunkline_protocol::shorten;
 
 /// What a tool's arguments must pass before its handler sees them.
 pub(super) struct ArgumentCheck {

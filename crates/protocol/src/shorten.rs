@@ -2,7 +2,7 @@
 const MOST: usize = 128;
 
 /// Cuts a text that comes from a peer, or that repeats one, to a length fit for an error message.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(MOST).and_then(|(at, _)| text.get(..at)) {
         Some(start) => format!("{start}…"),
         None => text.to_owned(),

@@ -1,0 +1,111 @@
+//! What a browser asks before a page may call, and what a page may send without asking.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::net::TcpListener;
+use trunkline_server::http::{HttpOptions, serve};
+use trunkline_server::{HostOptions, Server, Tool};
+
+use crate::service::{DEADLINE, Service};
+use crate::wire::{self, Connection};
+
+fn preflight(origin: &str) -> Vec<u8> {
+    let asked = [
+        ("Origin", origin),
+        ("Access-Control-Request-Method", "POST"),
+        ("Access-Control-Request-Headers", "content-type,mcp-protocol-version,mcp-param-region"),
+    ];
+    wire::bare("OPTIONS", &asked)
+}
+
+#[tokio::test]
+async fn a_preflight_grants_allowed_origins_what_a_client_needs_and_others_nothing() {
+    let service = Service::start().await;
+    let reply = service.ask(&preflight("http://localhost:3000")).await;
+    assert_eq!(reply.status, 204);
+    assert_eq!(reply.header("access-control-allow-origin"), Some("http://localhost:3000"));
+    assert_eq!(reply.header("access-control-allow-methods"), Some("POST, GET, DELETE"));
+    assert_eq!(reply.header("access-control-allow-credentials"), None, "cookies mean nothing here");
+    let headers = reply.header("access-control-allow-headers").unwrap().to_ascii_lowercase();
+    for needed in [
+        "content-type",
+        "authorization",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "mcp-name",
+        "mcp-param-region",
+    ] {
+        assert!(headers.split(", ").any(|name| name == needed), "{needed} is not in {headers}");
+    }
+    let foreign = service.ask(&preflight("http://evil.example")).await;
+    assert_eq!(foreign.status, 403);
+    for name in
+        ["access-control-allow-origin", "access-control-allow-methods", "access-control-allow-headers"]
+    {
+        assert_eq!(foreign.header(name), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_grants_no_header_that_is_not_ours() {
+    let service = Service::start().await;
+    for asked in ["cookie", "x-admin", "mcp-param-", "mcp-param-a b", "*", "mcp-param-a\u{e9}"] {
+        let headers = [("Origin", "http://localhost"), ("Access-Control-Request-Headers", asked)];
+        let reply = service.ask(&wire::bare("OPTIONS", &headers)).await;
+        let granted = reply.header("access-control-allow-headers").unwrap().to_ascii_lowercase();
+        assert!(!granted.split(", ").any(|name| name == asked), "{asked} is granted by {granted}");
+    }
+}
+
+/// Every content type that a page may send to another site without asking, and some that only look like JSON.
+const SIMPLE: &[&str] = &[
+    "text/plain",
+    "text/plain; charset=utf-8",
+    "text/plain; application/json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/jsonx",
+    "application/json5",
+    "application/json-rpc",
+    "application",
+    "json",
+    "*/*",
+    "",
+    "text/json",
+];
+
+#[tokio::test]
+async fn what_a_page_may_send_without_asking_never_reaches_a_handler() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let tool = Tool::new("echo").run(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { "called" }
+    });
+    let host = Server::new("target").with(tool).host(HostOptions::default()).unwrap();
+    let endpoint = host.http(HttpOptions::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { serve(listener, &endpoint, endpoint.clone(), DEADLINE).await });
+    let body = wire::call(1, "echo", &serde_json::json!({}));
+    let headers =
+        [("MCP-Protocol-Version", wire::MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
+    let send = async |extra: &[(&str, &str)]| {
+        let mut connection = Connection::open(address).await;
+        connection.send(&wire::post(&[&headers, extra].concat(), body.as_bytes())).await;
+        connection.reply().await.status
+    };
+    for kind in SIMPLE {
+        assert_eq!(send(&[("Content-Type", kind)]).await, 415, "{kind}");
+    }
+    let twice = [("Content-Type", "application/json"), ("content-type", "text/plain")];
+    assert_eq!(send(&twice).await, 415, "two content types");
+    let initialize = wire::post(&[("Content-Type", "text/plain")], wire::initialize(wire::LEGACY).as_bytes());
+    let mut connection = Connection::open(address).await;
+    connection.send(&initialize).await;
+    assert_eq!(connection.reply().await.status, 415, "a handshake");
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    assert_eq!(send(&[]).await, 200, "as JSON it is served");
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}

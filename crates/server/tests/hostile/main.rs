@@ -1,0 +1,18 @@
+//! Peers that break the rules, over real sockets and pipes: whatever they do, the server answers as it says it does, holds
+//! no more than it says it does, and goes on serving everybody else.
+
+mod child;
+mod cors;
+mod crowd;
+mod cuts;
+mod drain;
+mod floods;
+mod foreign;
+mod malformed;
+mod messages;
+mod oversized;
+mod retention;
+mod service;
+mod slow_readers;
+mod stdio;
+mod wire;

@@ -1,0 +1,174 @@
+//! Sends every message of the table over every transport, and a good one after it.
+
+use serde_json::Value;
+use trunkline_server::session::Principal;
+use trunkline_server::transport::Lines;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+use crate::messages::{Expect, Row, table};
+use crate::service::{DEADLINE, Service};
+use crate::wire::{self, Connection, LEGACY, MODERN};
+
+/// No answer to a message that is refused is longer than this, beside the id that it repeats.
+const MOST_ANSWER: usize = 2048;
+
+/// Says what is wrong with one answer; `status` is that of HTTP, and an answer without a body is empty.
+fn check(row: &Row, expect: Expect, status: Option<u16>, body: &[u8]) -> Result<(), String> {
+    let text = String::from_utf8_lossy(body);
+    let fault = |what: &str| Err(format!("{}: {what}: {status:?} {text:.300}", row.name));
+    let wanted_status = match expect {
+        Expect::Refused(_, status) => status,
+        Expect::Answered => 200,
+        Expect::Accepted => 202,
+    };
+    if status.is_some_and(|status| status != wanted_status) {
+        return fault(&format!("the status is not {wanted_status}"));
+    }
+    if expect == Expect::Accepted {
+        return if text.is_empty() { Ok(()) } else { fault("there is an answer") };
+    }
+    let Ok(answer) = serde_json::from_str::<Value>(&text) else { return fault("the answer is not JSON") };
+    match expect {
+        Expect::Refused(code, _) if answer["error"]["code"] != code => return fault(&format!("not {code}")),
+        Expect::Answered if !answer["result"].is_object() => return fault("there is no result"),
+        _ => {}
+    }
+    match &row.id {
+        Some(id) if !text.contains(&format!("\"id\":{id},")) => {
+            return fault("the id is not that of the request");
+        }
+        None if answer.get("id").is_some() => return fault("there is an id"),
+        _ => {}
+    }
+    if text.len() > MOST_ANSWER + row.id.as_ref().map_or(0, String::len) {
+        return fault(&format!("{} bytes are too many", text.len()));
+    }
+    Ok(())
+}
+
+/// Fails with everything that is wrong, so that one run shows it all.
+#[track_caller]
+fn assert_no_faults(faults: &[String]) {
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Sends one message over HTTP, on a connection that others are sent on too unless the server closes it.
+async fn check_http(
+    service: &Service,
+    connection: &mut Option<Connection>,
+    row: &Row,
+    expect: Expect,
+    request: &[u8],
+) -> Result<(), String> {
+    let mut current = match connection.take() {
+        Some(current) => current,
+        None => service.connect().await,
+    };
+    current.send(request).await;
+    let reply = current.reply().await;
+    if reply.header("connection") != Some("close") {
+        *connection = Some(current);
+    }
+    service.still_serves().await;
+    check(row, expect, Some(reply.status), &reply.body)
+}
+
+#[tokio::test]
+async fn every_malformed_message_has_its_answer_over_modern_http() {
+    let service = Service::start().await;
+    let mut connection = None;
+    let mut faults = Vec::new();
+    for row in table() {
+        let Some(expect) = row.modern else { continue };
+        let usual = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
+        let given = |name: &str| row.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let mut headers: Vec<(&str, &str)> = usual.into_iter().filter(|(name, _)| !given(name)).collect();
+        let named = row.headers.iter().map(|(name, value)| (*name, value.as_str()));
+        headers.extend(named.filter(|(_, value)| *value != crate::messages::ABSENT));
+        let request = wire::post(&headers, &row.bytes);
+        faults.extend(check_http(&service, &mut connection, &row, expect, &request).await.err());
+    }
+    assert_no_faults(&faults);
+    service.idle().await;
+}
+
+#[tokio::test]
+async fn every_malformed_message_has_its_answer_in_a_legacy_session() {
+    let service = Service::start().await;
+    let session = service.session(LEGACY).await;
+    let mut connection = None;
+    let headers = [("MCP-Protocol-Version", LEGACY), ("Mcp-Session-Id", &*session)];
+    let mut faults = Vec::new();
+    for row in table() {
+        let Some(expect) = row.legacy else { continue };
+        let request = wire::post(&headers, &row.bytes);
+        faults.extend(check_http(&service, &mut connection, &row, expect, &request).await.err());
+    }
+    assert_no_faults(&faults);
+    assert_eq!(service.endpoint.sessions(), 1, "none of the messages opened a session");
+    service.idle().await;
+}
+
+/// A peer on a channel of lines.
+struct Peer {
+    lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Peer {
+    fn connect(service: &Service) -> Self {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (reader, writer) = tokio::io::split(theirs);
+        let (host, limit) = (service.host.clone(), 4 << 20);
+        tokio::spawn(
+            async move { host.channel(Lines::new(reader, writer, limit), Principal::Process).await },
+        );
+        let (reader, writer) = tokio::io::split(ours);
+        Self { lines: BufReader::new(reader).lines(), writer }
+    }
+
+    async fn send(&mut self, message: &[u8]) {
+        self.writer.write_all(message).await.unwrap();
+        self.writer.write_all(b"\n").await.unwrap();
+    }
+
+    async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(DEADLINE, self.lines.next_line()).await.expect("an answer in time");
+        line.unwrap().expect("the server closed the channel")
+    }
+
+    /// Sends a message, and a good one after it whose answer shows that the first had none.
+    async fn exchange(&mut self, message: &[u8]) -> String {
+        self.send(message).await;
+        self.send(br#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#).await;
+        let mut first = self.line().await;
+        if is_after(&first) {
+            return String::new();
+        }
+        let after = self.line().await;
+        assert!(is_after(&after), "{first} was followed by {after}");
+        first.shrink_to_fit();
+        first
+    }
+}
+
+fn is_after(line: &str) -> bool {
+    line.contains(r#""id":"after""#)
+}
+
+#[tokio::test]
+async fn every_malformed_message_has_its_answer_on_a_channel() {
+    let service = Service::start().await;
+    let mut peer = Peer::connect(&service);
+    peer.send(wire::initialize(LEGACY).as_bytes()).await;
+    assert!(peer.line().await.contains("serverInfo"));
+    let mut faults = Vec::new();
+    for row in table() {
+        let Some(expect) = row.channel else { continue };
+        let answer = peer.exchange(&row.bytes).await;
+        faults.extend(check(&row, expect, None, answer.as_bytes()).err());
+    }
+    assert_no_faults(&faults);
+    service.idle().await;
+}

@@ -1,0 +1,87 @@
+//! Messages that are wrong, or at the edge of being wrong, each with the one answer that is right.
+
+mod envelopes;
+mod requests;
+mod syntax;
+
+pub(crate) use self::requests::ABSENT;
+
+/// What a message gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// An error with this code and, over HTTP, this status.
+    Refused(i64, u16),
+    /// A result.
+    Answered,
+    /// No answer: 202 over HTTP, silence on a channel.
+    Accepted,
+}
+
+/// One message and its answers: over HTTP as a modern request, over HTTP in a legacy session, and on a channel on which
+/// a legacy session was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    /// The id with which the answer comes, as the token that was sent; without one the answer has no id either.
+    pub(crate) id: Option<String>,
+    /// Headers that replace the usual modern ones.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) modern: Option<Expect>,
+    pub(crate) legacy: Option<Expect>,
+    pub(crate) channel: Option<Expect>,
+}
+
+impl Row {
+    fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        let (name, bytes) = (name.into(), bytes.into());
+        Self { name, bytes, id: None, headers: Vec::new(), modern: None, legacy: None, channel: None }
+    }
+
+    /// Says that the message gets the same wherever it comes from.
+    fn everywhere(self, expect: Expect) -> Self {
+        Self { modern: Some(expect), legacy: Some(expect), channel: Some(expect), ..self }
+    }
+
+    fn modern(self, expect: Expect) -> Self {
+        Self { modern: Some(expect), ..self }
+    }
+
+    fn legacy(self, expect: Expect) -> Self {
+        Self { legacy: Some(expect), ..self }
+    }
+
+    fn channel(self, expect: Expect) -> Self {
+        Self { channel: Some(expect), ..self }
+    }
+
+    fn on_http_only(self) -> Self {
+        Self { channel: None, ..self }
+    }
+
+    fn id(self, id: impl Into<String>) -> Self {
+        Self { id: Some(id.into()), ..self }
+    }
+
+    fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+const NOT_JSON: Expect = Expect::Refused(-32700, 400);
+const NOT_A_MESSAGE: Expect = Expect::Refused(-32600, 400);
+const BAD_PARAMS: Expect = Expect::Refused(-32602, 200);
+
+/// Returns the whole table.
+pub(crate) fn table() -> Vec<Row> {
+    [syntax::rows(), envelopes::rows(), requests::rows(), requests::header_rows()].concat()
+}
+
+#[test]
+fn the_table_is_large_and_has_no_message_twice() {
+    let rows = table();
+    let distinct: std::collections::HashSet<_> = rows.iter().map(|row| (&row.bytes, &row.headers)).collect();
+    assert_eq!(distinct.len(), rows.len());
+    assert!(rows.len() >= 120, "{}", rows.len());
+}

@@ -1,0 +1,175 @@
+//! Requests that are too large, too slow, or compressed.
+
+use std::time::{Duration, Instant};
+
+use trunkline_server::Limits;
+
+use crate::service::{Service, Setup};
+use crate::wire;
+
+const SHORT: Duration = Duration::from_millis(150);
+
+async fn small_and_quick() -> Service {
+    let limits =
+        Limits { message_bytes: 10_000, head_within: SHORT, body_within: SHORT, ..Limits::default() };
+    Service::start_with(Setup { limits, ..Setup::default() }).await
+}
+
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
+    let service = small_and_quick().await;
+    for announced in ["10001", "4294967296", "9223372036854775807"] {
+        let reply = service.ask(&wire::post(&[("Content-Length", announced)], b"")).await;
+        assert_eq!(reply.status, 413, "{announced}");
+        assert_eq!(reply.json()["error"]["code"], -32600);
+    }
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
+    let service = small_and_quick().await;
+    let fixed = wire::echo(1, "").len();
+    for (length, status) in [(10_000, 200), (10_001, 413)] {
+        let body = wire::echo(1, &"x".repeat(length - fixed));
+        assert_eq!(body.len(), length);
+        assert_eq!(service.ask(&wire::modern("tools/call", "echo", &body)).await.status, status, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
+    let service = small_and_quick().await;
+    let head = wire::post(&[("Content-Length-Left-Out", "1")], b"");
+    let head =
+        String::from_utf8(head).unwrap().replace("Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n");
+    let mut connection = service.connect().await;
+    connection.send(head.as_bytes()).await;
+    let chunk = format!("3e8\r\n{}\r\n", " ".repeat(1000));
+    for _ in 0..11 {
+        connection.send(chunk.as_bytes()).await;
+    }
+    assert_eq!(connection.reply().await.status, 413);
+    // The rest of the body cannot be told from another request, so the connection is over.
+    connection.ended().await;
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_headers_is_refused_or_cut() {
+    let service = small_and_quick().await;
+    let many = (0..200).map(|n| format!("X-{n}: {n}\r\n")).collect::<String>();
+    let long = format!("X-Long: {}\r\n", "a".repeat(1 << 20));
+    let long_line = "a".repeat(200_000);
+    for flood in [
+        format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"),
+        format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{long}\r\n"),
+        format!("POST /{long_line} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        format!("{long_line} /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    ] {
+        let mut connection = service.connect().await;
+        connection.send(flood.as_bytes()).await;
+        if let Some(reply) = connection.reply_or_end().await {
+            assert!(matches!(reply.status, 400 | 414 | 431), "{}: {}", reply.status, &flood[..60]);
+        }
+        connection.ended().await;
+    }
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_http_end_only_their_connection() {
+    let service = small_and_quick().await;
+    for garbage in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"\0\0\0\0\0\0\0\0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST /mcp HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"POST /mcp\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nBad Name: x\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\n Host: localhost\r\n\r\n",
+    ] {
+        let mut connection = service.connect().await;
+        connection.send(garbage).await;
+        if let Some(reply) = connection.reply_or_end().await {
+            assert!((400..500).contains(&reply.status), "{}: {garbage:?}", reply.status);
+        }
+        connection.ended().await;
+    }
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_request_cannot_hide_behind_two_lengths() {
+    let service = small_and_quick().await;
+    let hidden = wire::modern("tools/call", "echo", &wire::echo(1, "hidden"));
+    let length = hidden.len().to_string();
+    let mut request =
+        wire::post(&[("Content-Length", &length), ("Transfer-Encoding", "chunked")], b"0\r\n\r\n");
+    request.extend(&hidden);
+    let mut connection = service.connect().await;
+    connection.send(&request).await;
+    let first = connection.reply().await;
+    assert_eq!(first.status, 400, "an empty body is no message, however its length was told");
+    assert!(connection.reply_or_end().await.is_none(), "what comes after it is not read as a request");
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_slow_head_and_a_slow_body_are_cut_in_time() {
+    let service = small_and_quick().await;
+    let whole = wire::modern("tools/call", "echo", &wire::echo(1, "slow"));
+    let head = whole.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    for (what, sent) in [("nothing", 0), ("a part of the head", head / 2), ("a part of the body", head + 10)]
+    {
+        let mut connection = service.connect().await;
+        let started = Instant::now();
+        connection.send(&whole[..sent]).await;
+        let reply = connection.reply_or_end().await;
+        connection.ended().await;
+        assert!(started.elapsed() >= SHORT, "{what}");
+        assert_eq!(reply.map(|reply| reply.status), (sent > head).then_some(408), "{what}");
+    }
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_dribbling_body_gets_no_more_time_by_every_byte() {
+    let service = small_and_quick().await;
+    let whole = wire::modern("tools/call", "echo", &wire::echo(1, "slow"));
+    let mut connection = service.connect().await;
+    let mut sent = whole.len() - 100;
+    connection.send(&whole[..sent]).await;
+    let started = Instant::now();
+    let mut pace = tokio::time::interval(SHORT / 10);
+    while started.elapsed() < SHORT * 3 && sent < whole.len() {
+        pace.tick().await;
+        connection.send(&whole[sent..=sent]).await;
+        sent += 1;
+    }
+    assert_eq!(connection.reply().await.status, 408);
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_refused_by_their_header() {
+    let service = small_and_quick().await;
+    for encoding in
+        ["gzip", "deflate", "br", "zstd", "GZIP", "gzip, gzip", "identity, gzip", "x-unheard-of", ""]
+    {
+        let headers = [("Content-Encoding", encoding), ("MCP-Protocol-Version", wire::MODERN)];
+        let reply = service.ask(&wire::post(&headers, b"\x1f\x8b\x08\0\0\0\0\0\0\x03")).await;
+        assert_eq!(reply.status, 415, "{encoding:?}");
+        assert_eq!(reply.header("accept-encoding"), Some("identity"), "{encoding:?}");
+    }
+    let headers = [
+        ("Content-Encoding", "Identity"),
+        ("MCP-Protocol-Version", wire::MODERN),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "echo"),
+    ];
+    assert_eq!(service.ask(&wire::post(&headers, wire::echo(1, "plain").as_bytes())).await.status, 200);
+}

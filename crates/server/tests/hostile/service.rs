@@ -1,0 +1,144 @@
+//! The server under attack: a real listener on a free port, with a tool for each thing that a peer can be slow at.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use trunkline_server::http::{Drained, HttpOptions, HttpService, serve};
+use trunkline_server::{Context, Host, HostOptions, Limits, Resource, Server, ServerHandle, Tool};
+
+use crate::wire::{self, Connection, Reply};
+
+/// Long enough for any machine, and only ever waited for by a test that fails.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Echo {
+    message: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Flood {
+    count: u32,
+}
+
+/// How the server is set up.
+pub(crate) struct Setup {
+    pub(crate) limits: Limits,
+    pub(crate) http: HttpOptions,
+    pub(crate) grace: Duration,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { limits: Limits::default(), http: HttpOptions::default(), grace: DEADLINE }
+    }
+}
+
+/// A server that listens.
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    pub(crate) host: Host,
+    pub(crate) endpoint: HttpService,
+    pub(crate) parts: ServerHandle,
+    /// One permit lets one call of `wait` finish.
+    pub(crate) gate: Arc<Semaphore>,
+    served: JoinHandle<io::Result<Drained>>,
+}
+
+impl Service {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Setup::default()).await
+    }
+
+    pub(crate) async fn start_with(setup: Setup) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let parts = server(&gate).handle().unwrap();
+        let options = HostOptions { limits: setup.limits, ..HostOptions::default() };
+        let host = Host::new(parts.clone(), options).unwrap();
+        let endpoint = host.http(setup.http);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = {
+            let endpoint = endpoint.clone();
+            tokio::spawn(async move { serve(listener, &endpoint, endpoint.clone(), setup.grace).await })
+        };
+        Self { address, host, endpoint, parts, gate, served }
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection::open(self.address).await
+    }
+
+    /// Sends one request on a connection of its own.
+    pub(crate) async fn ask(&self, request: &[u8]) -> Reply {
+        let mut connection = self.connect().await;
+        connection.send(request).await;
+        connection.reply().await
+    }
+
+    /// Opens a legacy session and returns its id.
+    pub(crate) async fn session(&self, revision: &str) -> String {
+        let reply = self.ask(&wire::post(&[], wire::initialize(revision).as_bytes())).await;
+        reply.header("mcp-session-id").expect("a session").to_owned()
+    }
+
+    /// Asserts that a client that keeps the rules is served.
+    #[track_caller]
+    pub(crate) fn still_serves(&self) -> impl Future<Output = ()> {
+        let after = std::panic::Location::caller();
+        async move {
+            let reply = self.ask(&wire::modern("tools/call", "echo", &wire::echo(7, "good"))).await;
+            let answer: Value = reply.json();
+            assert_eq!(reply.status, 200, "{after}");
+            assert_eq!(answer["result"]["content"][0]["text"], "good", "{after}");
+        }
+    }
+
+    /// Waits until no call runs and none waits for an answer.
+    pub(crate) async fn idle(&self) {
+        eventually("nothing is left running", || self.host.load() == (0, 0)).await;
+    }
+
+    /// Waits for the server to end after it was told to.
+    pub(crate) async fn drained(self) -> Drained {
+        tokio::time::timeout(DEADLINE, self.served).await.expect("the server ends").unwrap().unwrap()
+    }
+}
+
+/// The parts that every hostile test calls.
+pub(crate) fn server(gate: &Arc<Semaphore>) -> Server {
+    let gate = gate.clone();
+    Server::new("target")
+        .with(Tool::new("echo").run(|echo: Echo| async move { echo.message }))
+        .with(Tool::new("wait").run(move || {
+            let gate = gate.clone();
+            async move {
+                gate.acquire().await.expect("the gate stays").forget();
+                "waited"
+            }
+        }))
+        .with(Tool::new("flood").run(|context: Context, flood: Flood| async move {
+            let words = "many words ".repeat(20);
+            for n in 1..=flood.count {
+                context.progress_with(n, None, words.clone());
+                tokio::task::yield_now().await;
+            }
+            "flooded"
+        }))
+        .with(Resource::new("test://page", "page").text("a page"))
+}
+
+/// Waits, within the deadline, until a condition holds.
+pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never came true: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

@@ -39,6 +39,11 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Standing GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,
+    /// Standing streams of changes at one time, all callers together. Default 10,000; beyond it they are refused.
+    pub listens: usize,
+    /// Standing streams of changes of one principal. Default 16; as with [`Limits::parked_per_principal`], not for the
+    /// anonymous principal and the process.
+    pub listens_per_principal: usize,
     /// How long requests that were read before a channel ended may take to be answered. Default 5 s.
     pub answers_after_end: Duration,
 }
@@ -62,6 +67,8 @@ impl Default for Limits {
             connections: 10_000,
             connections_per_address: 256,
             streams_per_session: 4,
+            listens: 10_000,
+            listens_per_principal: 16,
             answers_after_end: Duration::from_secs(5),
         }
     }

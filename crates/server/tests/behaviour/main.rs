@@ -7,16 +7,16 @@
 mod support;
 
 #[cfg(test)]
+mod isolation;
+#[cfg(test)]
 mod parked;
-#[cfg(test)]
-mod rounds;
-#[cfg(test)]
-mod state;
 #[cfg(test)]
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
 #[cfg(test)]
-mod isolation;
+mod rounds;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod state;

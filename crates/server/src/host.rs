@@ -16,6 +16,7 @@ use crate::channel::ChannelServer;
 use crate::core::Core;
 use crate::error::BuildError;
 use crate::http::{self, Drained, HttpOptions, HttpService};
+use crate::interceptor::Layers;
 use crate::limits::Limits;
 use crate::round::{StateKeys, StateKeysError};
 use crate::server::Server;
@@ -29,6 +30,8 @@ pub struct HostOptions {
     /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
     /// do not survive a restart and are known to this process alone.
     pub state_keys: Option<StateKeys>,
+    /// What is around every call, outside of what the handler itself has. Default nothing.
+    pub layers: Layers,
     /// The handle that ends the server.
     pub shutdown: Shutdown,
 }
@@ -49,7 +52,8 @@ impl Host {
             Some(keys) => keys,
             None => StateKeys::random()?,
         };
-        let core = Core::new(Arc::new(handler), options.limits, &keys, options.shutdown);
+        let handler = options.layers.around(handler);
+        let core = Core::new(handler, options.limits, &keys, options.shutdown);
         Ok(Self { core })
     }
 

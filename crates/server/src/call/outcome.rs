@@ -81,6 +81,11 @@ impl Call {
         self.context.shared().params()
     }
 
+    /// Returns what the call names: the tool, the prompt or the URI of the resource, as the caller wrote it.
+    pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.params().get(self.method.mirrored_name()?)?.as_text()
+    }
+
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.
     pub fn arguments(&self) -> Raw {
         self.params().get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)

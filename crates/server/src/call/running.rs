@@ -127,7 +127,7 @@ impl Running {
 
 fn panicked() -> Refusal {
     tracing::error!("a handler panicked; its caller gets an internal error");
-    Refusal::INTERNAL
+    Refusal::PANICKED
 }
 
 impl Drop for Running {

@@ -16,6 +16,7 @@ use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared};
 use crate::change::{Change, Changes, Filter, Subscription};
 use crate::dispatch;
 use crate::error::BuildError;
+use crate::interceptor::{Layers, Next};
 use crate::part::{Part, Parts};
 use crate::registry::Registry;
 
@@ -56,6 +57,10 @@ impl ServerHandle {
 
     pub(crate) fn list_cache(&self) -> CacheHint {
         self.inner.settings.list_cache
+    }
+
+    pub(crate) fn layers(&self) -> &Layers {
+        &self.inner.settings.layers
     }
 
     /// Adds a part, or several at once: all of them or none.
@@ -143,6 +148,7 @@ fn local_call(method: Method, members: Members) -> Call {
         revision: Revision::NEWEST,
         capabilities: Raw::EMPTY_OBJECT,
         client: None,
+        request_id: None,
         session: None,
         log_level: None,
         progress_token: None,
@@ -188,7 +194,11 @@ impl Handler for ServerHandle {
     }
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-        dispatch::answer(self, call)
+        let call = Call { context: call.context.with_server(self.clone()), ..call };
+        if self.layers().is_empty() {
+            return dispatch::answer(self, call);
+        }
+        Next::into_server(self.clone()).run(call)
     }
 
     fn watch(&self, filter: Filter) -> Subscription {

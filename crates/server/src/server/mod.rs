@@ -12,6 +12,7 @@ use trunkline_protocol::model::{CacheHint, CallToolResult, Icon, Implementation}
 
 pub use self::handle::ServerHandle;
 use crate::error::{BuildError, CallError};
+use crate::interceptor::{Interceptor, Layers};
 use crate::part::{Part, Parts};
 use crate::registry::{Offers, Registry};
 
@@ -36,6 +37,7 @@ struct Settings {
     instructions: Option<String>,
     page_size: usize,
     list_cache: CacheHint,
+    layers: Layers,
 }
 
 impl Server {
@@ -46,6 +48,7 @@ impl Server {
             instructions: None,
             page_size: PAGE_SIZE,
             list_cache: CacheHint::default(),
+            layers: Layers::new(),
         };
         Self { settings, offers: Offers::default(), parts: Parts::default(), built: OnceLock::new() }
     }
@@ -118,6 +121,13 @@ impl Server {
     pub fn with(mut self, part: impl Part) -> Self {
         part.add_to(&mut self.parts);
         self.set(|_| {})
+    }
+
+    /// Adds an interceptor around every call.
+    ///
+    /// The first that is added is the outermost: it sees a call first and its answer last.
+    pub fn layer(self, interceptor: impl Interceptor) -> Self {
+        self.set(|settings| settings.layers.push(interceptor))
     }
 
     /// Changes the settings, and forgets what was built before.

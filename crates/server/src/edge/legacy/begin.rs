@@ -156,7 +156,7 @@ fn begin_call(
         return Err(Refusal::INVALID_REQUEST.because("a request with this id is still running"));
     }
     let in_flight = core.admit_call()?;
-    let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));
+    let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !may_ask {
         // A caller that can only be answered has, for this call, nothing to be asked with.
         caller.capabilities = Raw::EMPTY_OBJECT;

@@ -81,12 +81,13 @@ impl LiveSession {
     }
 
     /// Describes the caller of a request of this session.
-    pub(crate) fn caller(&self, progress_token: Option<Raw>) -> Caller {
+    pub(crate) fn caller(&self, request: &Id, progress_token: Option<Raw>) -> Caller {
         Caller {
             principal: self.record.principal.clone(),
             revision: self.record.revision,
             capabilities: self.record.capabilities.clone(),
             client: self.record.client.clone(),
+            request_id: Some(request.clone()),
             session: Some(self.record.id),
             log_level: self.level(),
             progress_token,

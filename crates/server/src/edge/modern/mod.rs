@@ -75,6 +75,7 @@ fn begin_call(
         revision: admitted.revision,
         capabilities: admitted.claim.capabilities,
         client: admitted.claim.client,
+        request_id: Some(id.clone()),
         session: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),

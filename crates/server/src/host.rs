@@ -18,6 +18,7 @@ use crate::error::BuildError;
 use crate::http::{self, Drained, HttpOptions, HttpService};
 use crate::interceptor::Layers;
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use crate::round::{StateKeys, StateKeysError};
 use crate::server::Server;
 use crate::shutdown::Shutdown;
@@ -32,6 +33,8 @@ pub struct HostOptions {
     pub state_keys: Option<StateKeys>,
     /// What is around every call, outside of what the handler itself has. Default nothing.
     pub layers: Layers,
+    /// What counts and times the calls. Default nothing.
+    pub metrics: Option<Metrics>,
     /// The handle that ends the server.
     pub shutdown: Shutdown,
 }
@@ -53,7 +56,7 @@ impl Host {
             None => StateKeys::random()?,
         };
         let handler = options.layers.around(handler);
-        let core = Core::new(handler, options.limits, &keys, options.shutdown);
+        let core = Core::new(handler, options.limits, &keys, options.shutdown, options.metrics);
         Ok(Self { core })
     }
 

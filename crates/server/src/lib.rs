@@ -17,6 +17,7 @@ pub mod http;
 mod interceptor;
 mod json;
 mod limits;
+mod metrics;
 mod part;
 mod prompt;
 mod registry;
@@ -47,6 +48,7 @@ pub use self::host::{Binding, Host, HostOptions, Http, ServeError, Stdio, http, 
 pub use self::interceptor::{ConcurrencyLimit, Interceptor, Layers, Next, Timeout, Trace};
 pub use self::json::Json;
 pub use self::limits::Limits;
+pub use self::metrics::Metrics;
 pub use self::part::{Part, Parts};
 pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::resource::{Asked, FromUri, IntoReadResult, Resource, ResourceTemplate};

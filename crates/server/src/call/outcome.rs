@@ -68,6 +68,13 @@ pub trait Handler: Send + Sync + 'static {
         tool: &str,
     ) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
 
+    /// Reports whether there is a tool of this name, for metrics, which would otherwise let callers choose labels.
+    ///
+    /// The tools of a handler that does not say share one series.
+    fn has_tool(&self, _tool: &str) -> bool {
+        false
+    }
+
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
 

@@ -81,6 +81,10 @@ impl Handler for Intercepted {
         self.0.handler.mirrored_arguments(tool)
     }
 
+    fn has_tool(&self, tool: &str) -> bool {
+        self.0.handler.has_tool(tool)
+    }
+
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
         Next { way: Way::Handler(self.0.clone()), at: 0 }.run(call)
     }

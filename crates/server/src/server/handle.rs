@@ -193,6 +193,10 @@ impl Handler for ServerHandle {
         self.registry().tools.get(tool)?.mirrored()
     }
 
+    fn has_tool(&self, tool: &str) -> bool {
+        self.registry().tools.contains_key(tool)
+    }
+
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
         let call = Call { context: call.context.with_server(self.clone()), ..call };
         if self.layers().is_empty() {

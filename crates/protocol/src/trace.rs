@@ -38,7 +38,8 @@ impl TraceContext {
     pub fn read(meta: Option<&Members>) -> Option<Self> {
         let meta = meta?;
         let mut context = Self::parse(&meta.get(TRACEPARENT)?.as_text()?)?;
-        context.state = meta.get(TRACESTATE).and_then(Raw::as_text).filter(|text| is_state(text)).map(Into::into);
+        context.state =
+            meta.get(TRACESTATE).and_then(Raw::as_text).filter(|text| is_state(text)).map(Into::into);
         Some(context)
     }
 
@@ -142,7 +143,11 @@ mod tests {
     fn the_trace_of_a_request_stands_in_its_meta() {
         for (meta, sampled, state) in [
             (format!(r#"{{"traceparent":"{GOOD}"}}"#), Some(true), None),
-            (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a=1, b@c=2"}}"#), Some(true), Some("a=1, b@c=2")),
+            (
+                format!(r#"{{"traceparent":"{GOOD}","tracestate":"a=1, b@c=2"}}"#),
+                Some(true),
+                Some("a=1, b@c=2"),
+            ),
             (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a"}}"#), Some(true), None),
             (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a=\u0000"}}"#), Some(true), None),
             (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a={}"}}"#, "x".repeat(512)), Some(true), None),

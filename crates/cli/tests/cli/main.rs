@@ -10,6 +10,8 @@ mod http;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod shutdown;

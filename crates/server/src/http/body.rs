@@ -16,7 +16,10 @@ pub struct ResponseBody(Kind);
 enum Kind {
     Empty,
     Whole(Bytes),
-    Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>, #[expect(dead_code, reason = "it counts")] Present),
+    Stream(
+        Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>,
+        #[expect(dead_code, reason = "it counts")] Present,
+    ),
 }
 
 impl ResponseBody {

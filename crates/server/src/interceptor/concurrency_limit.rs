@@ -45,8 +45,10 @@ impl Interceptor for ConcurrencyLimit {
     fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
         let principal = call.context.principal();
         let Some(permit) = self.take(&principal, self.most) else {
-            let refusal = Refusal::TOO_MANY
-                .because(format!("at most {} calls of one caller may run at a time; try again later", self.most));
+            let refusal = Refusal::TOO_MANY.because(format!(
+                "at most {} calls of one caller may run at a time; try again later",
+                self.most
+            ));
             return Box::pin(std::future::ready(Err(refusal)));
         };
         let context = call.context.clone();

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use trunkline_protocol::Refusal;
 
 pub use self::concurrency_limit::ConcurrencyLimit;
-pub use self::layers::Layers;
 use self::layers::Layered;
+pub use self::layers::Layers;
 pub use self::timeout::Timeout;
 pub use self::trace::Trace;
 use crate::call::{BoxFuture, Call, Outcome};

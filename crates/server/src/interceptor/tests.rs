@@ -122,10 +122,12 @@ async fn a_timeout_ends_a_call_despite_its_progress_and_tells_what_it_started() 
         std::future::pending::<()>().await;
         "never"
     });
-    let server = Server::new("test").with((slow("slow"), starts, prompt)).layer(Timeout::new(Duration::from_secs(30)));
+    let server =
+        Server::new("test").with((slow("slow"), starts, prompt)).layer(Timeout::new(Duration::from_secs(30)));
     let handle = server.handle().unwrap();
     let began = tokio::time::Instant::now();
-    let answer = text(handle.call("slow", json!({})).await.map(|result| Outcome::Done(Reply::Tool(result))).unwrap());
+    let answer =
+        text(handle.call("slow", json!({})).await.map(|result| Outcome::Done(Reply::Tool(result))).unwrap());
     assert_eq!(answer, "!the call was ended: it took longer than 30s, the most that this server allows");
     assert_eq!(began.elapsed().as_secs(), 30);
 
@@ -168,7 +170,10 @@ fn asks_in_between() -> Tool {
 
 fn call_of(principal: &str, tool: &str) -> Call {
     let capabilities = json!({ "elicitation": { "form": {} } });
-    let caller = crate::Caller { principal: Principal::Named(principal.into()), ..caller(Revision::NEWEST, &capabilities) };
+    let caller = crate::Caller {
+        principal: Principal::Named(principal.into()),
+        ..caller(Revision::NEWEST, &capabilities)
+    };
     crate::testing::call_from(caller, Method::ToolsCall, &json!({ "name": tool }))
 }
 
@@ -198,7 +203,8 @@ fn a_principal_has_no_more_calls_running_than_the_limit() {
 
 #[test]
 fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
-    let asks = Tool::new("asks").run(async |cx: Context| cx.ask(ask::<Confirm>("Go on?")).await.map(|_| "done"));
+    let asks =
+        Tool::new("asks").run(async |cx: Context| cx.ask(ask::<Confirm>("Go on?")).await.map(|_| "done"));
     let quick = Tool::new("quick").run(async || "quick");
     let limit = ConcurrencyLimit::per_principal(1);
     let handle = Server::new("test").with((asks, quick)).layer(limit.clone()).handle().unwrap();
@@ -207,7 +213,10 @@ fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
     let mut waiting = Handler::call(&handle, asked);
     assert!(poll(&mut waiting).is_pending());
     assert!(limit.lock().is_empty());
-    assert_eq!(text(Handler::call(&handle, call_of("ann", "quick")).now_or_never().unwrap().unwrap()), "quick");
+    assert_eq!(
+        text(Handler::call(&handle, call_of("ann", "quick")).now_or_never().unwrap().unwrap()),
+        "quick"
+    );
     let yes = Raw::from(&json!({ "action": "accept", "content": { "confirm": true } }));
     assert!(context.shared().answer("q1", Ok(yes)));
     let Poll::Ready(answer) = poll(&mut waiting) else { panic!("the answer is there") };
@@ -256,7 +265,8 @@ fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
     let members = Raw::from(&params).members().unwrap();
     let params = trunkline_protocol::Params { members, meta: Some(Raw::from(&meta).members().unwrap()) };
     let shared = crate::call::Shared::new(Method::ToolsCall, params, caller, Vec::new());
-    let traced = Call { method: Method::ToolsCall, continuation: None, context: Context::new(Arc::new(shared)) };
+    let traced =
+        Call { method: Method::ToolsCall, continuation: None, context: Context::new(Arc::new(shared)) };
     tracing::subscriber::with_default(subscriber, || {
         Handler::call(&handle, traced).now_or_never().unwrap().unwrap();
     });

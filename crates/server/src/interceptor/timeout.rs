@@ -104,7 +104,8 @@ impl Future for Timed {
 }
 
 fn over(method: Method, limit: Duration) -> Result<Outcome, Refusal> {
-    let sentence = format!("the call was ended: it took longer than {limit:?}, the most that this server allows");
+    let sentence =
+        format!("the call was ended: it took longer than {limit:?}, the most that this server allows");
     match method {
         Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(sentence)))),
         _ => Err(Refusal::TIMED_OUT.because(sentence)),

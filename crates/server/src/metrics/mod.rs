@@ -70,9 +70,10 @@ impl Metrics {
     /// Returns how many calls run, and how many wait for an answer in another request.
     fn load(&self) -> (usize, usize) {
         let hosts = self.inner.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        hosts.iter().filter_map(Weak::upgrade).fold((0, 0), |(calls, parked), core| {
-            (calls + core.calls(), parked + core.lot.count())
-        })
+        hosts
+            .iter()
+            .filter_map(Weak::upgrade)
+            .fold((0, 0), |(calls, parked), core| (calls + core.calls(), parked + core.lot.count()))
     }
 
     /// Begins to time a call.
@@ -96,7 +97,9 @@ impl Metrics {
 
     /// Finds the series of the tool that a call names; the first call of a tool makes it.
     fn tool(&self, handler: &dyn Handler, params: &Params) -> Arc<Series> {
-        let Some(name) = params.get("name").and_then(Raw::as_text) else { return self.inner.other_tools.clone() };
+        let Some(name) = params.get("name").and_then(Raw::as_text) else {
+            return self.inner.other_tools.clone();
+        };
         if let Some(series) = self.inner.tools.load().get(&*name) {
             return series.clone();
         }

@@ -8,8 +8,21 @@ use crate::call::Outcome;
 
 /// The upper ends of the buckets, in microseconds; beyond the last there is one without an end.
 pub(super) const BOUNDS: [u64; 15] = [
-    100, 500, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000, 10_000_000,
-    60_000_000, 300_000_000,
+    100,
+    500,
+    1_000,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    10_000_000,
+    60_000_000,
+    300_000_000,
 ];
 
 /// How a call ended, as far as metrics go.
@@ -97,14 +110,20 @@ mod tests {
 
     #[test]
     fn a_call_is_counted_in_the_bucket_of_its_time() {
-        for (microseconds, seconds) in
-            [(0, 0.0001), (100, 0.0001), (101, 0.0005), (999_999, 1.0), (300_000_000, 300.0), (u64::MAX, f64::MAX)]
-        {
+        for (microseconds, seconds) in [
+            (0, 0.0001),
+            (100, 0.0001),
+            (101, 0.0005),
+            (999_999, 1.0),
+            (300_000_000, 300.0),
+            (u64::MAX, f64::MAX),
+        ] {
             let series = Series::default();
             assert!(series.is_unused());
             series.record(Duration::from_micros(microseconds), Ended::Asked);
             let (buckets, _) = series.histogram();
-            let counted: Vec<_> = buckets.iter().filter(|(_, count)| *count == 1).map(|(end, _)| *end).collect();
+            let counted: Vec<_> =
+                buckets.iter().filter(|(_, count)| *count == 1).map(|(end, _)| *end).collect();
             assert_eq!(counted, [seconds], "{microseconds}");
             assert_eq!(series.ended(Ended::Asked), 1);
         }

@@ -62,12 +62,27 @@ async fn calls_are_counted_by_method_tool_outcome_and_revision() {
     exchange(&host, &calls).await;
     let text = metrics.text();
     for (sample, expected) in [
-        (r#"mcp_server_operation_duration_seconds_bucket{mcp_method_name="tools/call",gen_ai_tool_name="add",le="+Inf"}"#, 2),
+        (
+            r#"mcp_server_operation_duration_seconds_bucket{mcp_method_name="tools/call",gen_ai_tool_name="add",le="+Inf"}"#,
+            2,
+        ),
         (r#"mcp_server_operation_duration_seconds_count{mcp_method_name="tools/list"}"#, 1),
-        (r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="add",outcome="ok"}"#, 2),
-        (r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="fails",outcome="tool_error"}"#, 1),
-        (r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="panics",outcome="panicked"}"#, 1),
-        (r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="other",outcome="refused"}"#, 1),
+        (
+            r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="add",outcome="ok"}"#,
+            2,
+        ),
+        (
+            r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="fails",outcome="tool_error"}"#,
+            1,
+        ),
+        (
+            r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="panics",outcome="panicked"}"#,
+            1,
+        ),
+        (
+            r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="other",outcome="refused"}"#,
+            1,
+        ),
         (r#"mcp_server_requests_total{mcp_protocol_version="2026-07-28"}"#, 6),
         (r#"mcp_server_requests_total{mcp_protocol_version="2024-11-05"}"#, 0),
         ("mcp_server_calls_running", 0),

@@ -42,11 +42,24 @@ fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_
     let auth = format!("bearer:{tokens}");
     let port_file = folder.join("address");
     let mut running = Running::start(&[
-        "serve", "--http", "0.0.0.0:0", "--auth", &auth, "--admin", "127.0.0.1:0", "--port-file",
-        port_file.to_str().unwrap(), "--log-format", "json", "--drain-delay", "20s",
+        "serve",
+        "--http",
+        "0.0.0.0:0",
+        "--auth",
+        &auth,
+        "--admin",
+        "127.0.0.1:0",
+        "--port-file",
+        port_file.to_str().unwrap(),
+        "--log-format",
+        "json",
+        "--drain-delay",
+        "20s",
     ]);
     let told: serde_json::Value = serde_json::from_str(&running.wait_for("metrics on ")).unwrap();
-    let admin = told["message"].as_str().and_then(|words| words.strip_prefix("metrics on http://")?.strip_suffix("/metrics"));
+    let admin = told["message"]
+        .as_str()
+        .and_then(|words| words.strip_prefix("metrics on http://")?.strip_suffix("/metrics"));
     let admin = admin.unwrap().parse().unwrap();
     running.wait_for("ready");
     let public = std::fs::read_to_string(&port_file).unwrap().replace("0.0.0.0", "127.0.0.1");

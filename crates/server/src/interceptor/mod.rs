@@ -22,7 +22,7 @@ use self::layers::Layered;
 pub use self::layers::Layers;
 pub use self::timeout::Timeout;
 pub use self::trace::Trace;
-use crate::call::{BoxFuture, Call, Outcome};
+use crate::call::{BoxFuture, Call, Handler as _, Outcome};
 use crate::dispatch;
 use crate::server::ServerHandle;
 
@@ -78,6 +78,14 @@ enum Way {
 impl Next {
     pub(crate) fn into_server(server: ServerHandle) -> Self {
         Self { way: Way::Server(server), at: 0 }
+    }
+
+    /// Reports whether there is a tool of this name, as far as the handler says.
+    pub fn has_tool(&self, name: &str) -> bool {
+        match &self.way {
+            Way::Server(server) => server.has_tool(name),
+            Way::Handler(layered) => layered.handler.has_tool(name),
+        }
     }
 
     /// Passes the call on.

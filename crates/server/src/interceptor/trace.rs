@@ -10,9 +10,9 @@ use crate::call::{BoxFuture, Call, Outcome};
 
 /// Puts every call into a `tracing` span, `call`, at the level `DEBUG`.
 ///
-/// The span has the method, the request's id, the beginning of the session's, the tool or prompt that is named, and,
-/// where the request is part of a trace, that trace and the caller's span. Of arguments and results it has nothing.
-/// Where nobody listens to the span, a call costs a look at a flag more.
+/// The span has the method, the revision, the request's id, the beginning of the session's, the tool if there is one of
+/// that name, and, where the request is part of a trace, that trace and the caller's span. Of arguments and results it has
+/// nothing. Where nobody listens to the span, a call costs a look at a flag more.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trace;
 
@@ -32,14 +32,13 @@ impl Interceptor for Trace {
             request_id = Empty,
             session = Empty,
             tool = Empty,
-            prompt = Empty,
             trace_id = Empty,
             parent_id = Empty,
         );
         if span.is_disabled() {
             return next.run(call);
         }
-        describe(&span, &call);
+        describe(&span, &call, &next);
         let traced = async move {
             let began = Instant::now();
             tracing::debug!("begins");
@@ -60,7 +59,7 @@ impl Interceptor for Trace {
 }
 
 /// Fills the span with what is known of the call; whatever comes from a peer is cut short.
-fn describe(span: &Span, call: &Call) {
+fn describe(span: &Span, call: &Call, next: &Next) {
     call.context.shared().with_caller(|caller| {
         span.record("revision", caller.revision.as_str());
         if let Some(id) = &caller.request_id {
@@ -70,14 +69,9 @@ fn describe(span: &Span, call: &Call) {
             span.record("session", display(session.short()));
         }
     });
-    // The address of a resource may hold arguments, which are nobody's business.
-    let field = match call.method {
-        Method::ToolsCall => Some("tool"),
-        Method::PromptsGet => Some("prompt"),
-        _ => None,
-    };
-    if let (Some(field), Some(name)) = (field, call.name()) {
-        span.record(field, shorten(&name));
+    // A name that is no tool's is whatever the caller wrote there, and may be a secret that it put in the wrong place.
+    if let Some(name) = call.name().filter(|_| call.method == Method::ToolsCall) {
+        span.record("tool", if next.has_tool(&name) { &*name } else { "unknown" });
     }
     if let Some(trace) = call.context.trace() {
         span.record("trace_id", display(trace.trace));

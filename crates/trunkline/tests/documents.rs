@@ -38,7 +38,14 @@ fn the_page_of_interceptors_shows_the_example_as_it_is() {
 
 #[test]
 fn files_that_documents_name_are_there() {
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/limits.md", "docs/interceptors.md"] {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/limits.md",
+        "docs/interceptors.md",
+    ] {
         let spans = code_spans(&read(document));
         let named = spans.iter().filter(|span| {
             !span.contains([' ', '{', '*'])

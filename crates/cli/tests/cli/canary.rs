@@ -91,16 +91,19 @@ fn exercise(caller: &Caller) -> String {
     }
     caller.post_own(&modern(3, "resources/read", json!({ "uri": format!("time://{argument}") })), &[]);
     // In what a caller sends back, and in what is no message at all.
-    let mut resumed = call("echo", json!({ "message": "hello" }));
-    resumed["requestState"] = json!(state);
-    resumed["inputResponses"] = json!({ "q1": { "action": "accept", "content": { "secret": answer } } });
+    let resumed = json!({
+        "name": "echo",
+        "arguments": { "message": "hello" },
+        "requestState": state,
+        "inputResponses": { "q1": { "action": "accept", "content": { "secret": answer } } },
+    });
     assert!(caller.post(&modern(4, "tools/call", resumed), &[]).body.contains("requestState"));
     caller.send("POST /mcp", &[], &format!("{{\"secret\": \"{other}\""));
     caller.send("POST /mcp", &[], &format!("{{\"secret\": \"{other}\"}}"));
     caller.send("POST /mcp", &[("Content-Type", "text/plain")], &other);
     // In a session.
     let opened = caller.post(&initialize(), &[]);
-    let id = opened.header("mcp-session-id").unwrap().to_owned();
+    let id = opened.header("mcp-session-id").expect("a session").to_owned();
     let session = [("Mcp-Session-Id", id.as_str())];
     caller.post(&initialized(), &session);
     caller.post_own(&legacy(5, "tools/call", call("echo", json!({ "message": argument }))), &session);

@@ -7,16 +7,24 @@
 mod support;
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
+mod disconnects;
+#[cfg(test)]
+mod isolation;
+#[cfg(test)]
+mod listening;
+#[cfg(test)]
 mod parked;
-#[cfg(test)]
-mod rounds;
-#[cfg(test)]
-mod state;
 #[cfg(test)]
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
 #[cfg(test)]
-mod isolation;
+mod resumption;
+#[cfg(test)]
+mod rounds;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod state;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use trunkline_server::protocol::Refusal;
 use trunkline_server::protocol::codec::Reply;
 use trunkline_server::protocol::mirror::MirroredParams;
 use trunkline_server::protocol::model::{
     CallToolResult, Implementation, ListCapability, Question, ServerCapabilities,
 };
-use trunkline_server::protocol::Refusal;
 use trunkline_server::{
     BoxFuture, Call, Changes, Confirm, Context, Continuation, Filter, Form as _, Handler, Host, HostOptions,
     Outcome, Round, Server, StateKeys, Subscription, Tool, ToolError, ask,
@@ -34,13 +34,14 @@ fn replayed(starts: &Arc<AtomicUsize>) -> Server {
             Ok::<_, ToolError>(said.join(" "))
         }
     });
-    let until_yes = Tool::new("until_yes").replay().input_schema(schema).run_raw(|cx: Context, _| async move {
-        let mut tries = 1;
-        while !cx.ask(ask::<Confirm>("Now?").key("now")).await?.0 {
-            tries += 1;
-        }
-        Ok::<_, ToolError>(tries.to_string())
-    });
+    let until_yes =
+        Tool::new("until_yes").replay().input_schema(schema).run_raw(|cx: Context, _| async move {
+            let mut tries = 1;
+            while !cx.ask(ask::<Confirm>("Now?").key("now")).await?.0 {
+                tries += 1;
+            }
+            Ok::<_, ToolError>(tries.to_string())
+        });
     Server::new("replayed").with(three).with(until_yes)
 }
 

@@ -90,9 +90,7 @@ async fn a_user_who_declines_or_cancels_is_told_so_by_the_tool() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut peer = Peer::initialized(&host, "2025-06-18").await;
-    for (action, said) in
-        [("decline", "the user declined"), ("cancel", "the user dismissed the question")]
-    {
+    for (action, said) in [("decline", "the user declined"), ("cancel", "the user dismissed the question")] {
         let mut stream = client.post(&legacy_tool(1, "confirm")).await;
         let question = stream.message().await.unwrap();
         client.post(&response(&question, json!({ "action": action }))).await;

@@ -96,7 +96,8 @@ async fn a_session_is_not_found_by_anybody_but_who_opened_it() {
         assert_eq!(stolen.status, 404);
     }
     for nobody in [ann.clone().without("authorization"), ann.clone().with("authorization", "Bearer guess")] {
-        for refused in [nobody.post(&legacy_tool(1, "hello")).await, nobody.get().await, nobody.delete().await]
+        for refused in
+            [nobody.post(&legacy_tool(1, "hello")).await, nobody.get().await, nobody.delete().await]
         {
             assert_eq!(refused.status, 401);
         }
@@ -173,7 +174,8 @@ async fn a_version_header_is_checked_on_every_request_but_the_first() {
             assert_eq!(tool_text(&absent.post(&legacy_tool(3, "hello")).await.answer().await), "hello");
         }
     }
-    let modern = Client::new(&host).with("mcp-protocol-version", "2026-07-28").initialized("2025-11-25").await;
+    let modern =
+        Client::new(&host).with("mcp-protocol-version", "2026-07-28").initialized("2025-11-25").await;
     assert_eq!(tool_text(&modern.post(&legacy_tool(1, "hello")).await.answer().await), "hello");
 }
 
@@ -200,7 +202,8 @@ async fn requests_are_answered_before_the_client_says_that_it_is_initialized() {
     let host = host(&server());
     let client = Client::new(&host);
     for revision in OVER_HTTP {
-        let params = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "c" } });
+        let params =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "c" } });
         let opened = client.post(&legacy(1, "initialize", params)).await;
         let early = client.clone().with("mcp-session-id", opened.header("mcp-session-id").unwrap());
         for (method, params) in [

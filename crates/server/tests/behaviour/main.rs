@@ -28,3 +28,9 @@ mod rounds;
 mod sessions;
 #[cfg(test)]
 mod state;
+#[cfg(test)]
+mod batches;
+#[cfg(test)]
+mod leftovers;
+#[cfg(test)]
+mod panics;

@@ -153,12 +153,16 @@ impl<C: Channel> ChannelServer<C> {
         let mut taken = 0;
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
-            if self.held.is_some() {
-                if self.is_full() {
+            if let Some(held) = self.held.take() {
+                if !self.is_full() {
+                    self.dispatch(held, cx);
+                } else if self.awaits_answers() {
+                    self.refuse_held(&held);
+                } else {
+                    self.held = Some(held);
                     break;
                 }
                 taken += 1;
-                self.held.take().into_iter().for_each(|held| self.dispatch(held, cx));
                 continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -195,6 +199,20 @@ impl<C: Channel> ChannelServer<C> {
             Ok(incoming) => self.dispatch(incoming, cx),
             Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
+    }
+
+    /// Reports whether a call waits for an answer that the peer has still to send.
+    fn awaits_answers(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_questions())
+    }
+
+    /// Refuses a call that would keep the answers behind it from being read, for which other calls wait.
+    fn refuse_held(&mut self, held: &Incoming) {
+        let id = match held {
+            Incoming::One(Message::Request(request)) => Some(&request.id),
+            _ => None,
+        };
+        self.send_error(id, &Refusal::TOO_MANY);
     }
 
     fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {

@@ -1,5 +1,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
@@ -14,6 +15,7 @@ use super::carry::{Attached, first_event};
 use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, streamed};
 use super::heads::Heads;
 use super::stream::{CallStream, Chunks, millis, write_message};
+use crate::change::{Change, Subscription};
 use crate::core::now;
 use crate::edge::legacy::{self, Begun, LiveSession};
 use crate::edge::{Answer, Event};
@@ -206,6 +208,8 @@ impl Inner {
         replayed: &[StoredEvent],
     ) -> Result<Response<ResponseBody>, Refusal> {
         session.stand(self.core.limits.streams_per_session)?;
+        // The watch begins before the client can know that it is connected, so that no change is lost in between.
+        session.watch(&*self.core.handler);
         let standing = Standing { inner: self.clone(), session, stream, next };
         let mut opening = render(replayed);
         if standing.session.revision().primes_streams() && next == 0 {
@@ -317,23 +321,27 @@ impl Standing {
                 sse::write_retry(&mut out, millis(core.limits.keep_alive));
                 Some((out, None))
             }
-            change = watch.change() => {
-                if self.session.is_ended() {
-                    return None;
-                }
-                let message = change.legacy_message();
+            change = self.change_or_end(&watch) => {
+                let message = change?.legacy_message();
                 let (id, standing) = self.record(&message);
                 write_message(&mut out, Some(id), &message);
                 Some((out, Some(standing)))
             }
             () = tokio::time::sleep(core.limits.keep_alive) => {
-                if self.session.is_ended() {
-                    return None;
-                }
                 sse::write_comment(&mut out, "");
                 Some((out, Some(self)))
             }
         }
+    }
+
+    /// Waits for a change; `None` when the session ends, which wakes whoever waits here.
+    async fn change_or_end(&self, watch: &Subscription) -> Option<Change> {
+        std::future::poll_fn(|cx| {
+            // Asked first, because that is what makes sure of being woken.
+            let change = watch.poll_change(cx);
+            if self.session.is_ended() { Poll::Ready(None) } else { change.map(Some) }
+        })
+        .await
     }
 }
 

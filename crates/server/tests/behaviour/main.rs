@@ -7,13 +7,21 @@
 mod support;
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
+mod disconnects;
+#[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod listening;
 #[cfg(test)]
 mod parked;
 #[cfg(test)]
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod resumption;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl Listen {
         };
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
         let subscription = core.handler.watch(filter.clone());
-        Ok(Self { core: core.clone(), id, filter, subscription })
+        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription })
     }
 
     pub(crate) fn id(&self) -> &Id {
@@ -114,13 +114,11 @@ fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
             list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?
         }
     };
-    if uris.len() > Filter::MOST_URIS {
-        return Err(malformed("names too many resources"));
-    }
-    Ok(Filter {
+    let filter = Filter {
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
-    })
+    };
+    if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

@@ -109,3 +109,20 @@ async fn a_flood_whose_caller_takes_no_stream_does_not_hold_up_the_others() {
     drop(connection);
     service.idle().await;
 }
+
+#[tokio::test]
+async fn a_flood_whose_legacy_caller_left_does_not_hold_up_the_others() {
+    let service = Service::start().await;
+    let (tool, said) = endless();
+    service.parts.add(tool).unwrap();
+    let session = service.session(wire::LEGACY).await;
+    let mut connection = service.connect().await;
+    connection.send(&wire::legacy(&session, &wire::legacy_call(1, "endless", &json!({})))).await;
+    eventually("the call runs", || said.load(Ordering::SeqCst) > 0).await;
+    drop(connection);
+    service.still_serves().await;
+    // Leaving is not cancelling in this era; ending the session is.
+    assert_eq!(service.host.load().0, 1);
+    assert_eq!(service.ask(&wire::bare("DELETE", &[("Mcp-Session-Id", &session)])).await.status, 204);
+    service.idle().await;
+}

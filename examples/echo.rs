@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example echo -- --stdio`, or `-- --http 127.0.0.1:8080`.
 
+#![expect(clippy::print_stderr, reason = "whoever starts it has to know where it listens")]
+
 use std::time::Duration;
 
 use clap::Parser;

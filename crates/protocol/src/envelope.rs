@@ -24,10 +24,6 @@ impl Default for Bounds {
 
 /// One message, or the several of a batch.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every message is a single one, and boxing it would cost an allocation"
-)]
 pub enum Incoming {
     /// A single message.
     One(Message),

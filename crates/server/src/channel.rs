@@ -3,14 +3,16 @@
 //! Every turn takes what the calls have to say, then every message that is already here, then writes once. A call is
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
+mod carried;
+
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::stream::{SelectAll, Stream};
+use futures_util::stream::{SelectAll, Stream as _};
 use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
@@ -19,12 +21,12 @@ use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Re
 use trunkline_session::Principal;
 use trunkline_transport::{Channel, ReceiveError};
 
-use crate::call::{BoxFuture, Shared};
+use self::carried::{Cancellable, Carried, Said};
 use crate::change::Subscription;
 use crate::core::{Core, now};
 use crate::edge::Event;
-use crate::edge::legacy::{self, LegacyExchange, LiveSession};
-use crate::edge::modern::{self, Listen, ModernCall};
+use crate::edge::legacy::{self, LiveSession};
+use crate::edge::modern::{self, Listen};
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
@@ -41,8 +43,10 @@ pub(crate) struct ChannelServer<C> {
     watch: Option<Arc<Subscription>>,
     carried: SelectAll<Carried>,
     /// Modern calls that can be cancelled, by their id.
-    modern: HashMap<Id, Arc<Shared>>,
+    modern: HashMap<Id, Cancellable>,
     listens: HashMap<Id, Listen>,
+    /// A message that begins a call for which there was no room; nothing behind it is read before there is.
+    held: Option<Incoming>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
@@ -65,6 +69,7 @@ impl<C: Channel> ChannelServer<C> {
             carried: SelectAll::new(),
             modern: HashMap::new(),
             listens: HashMap::new(),
+            held: None,
             draining,
             stopping,
             drained: false,
@@ -102,6 +107,12 @@ impl<C: Channel> ChannelServer<C> {
     fn carry_out(&mut self, said: Said) {
         match said {
             Said::Message(message) => self.channel.send(&message),
+            Said::Resumed(id, shared) => {
+                let known = self.modern.insert(id, Cancellable::Running(shared.clone()));
+                if matches!(known, Some(Cancellable::Cancelled)) {
+                    shared.cancel();
+                }
+            }
             Said::Answer(id, message) => {
                 if let Some(id) = id {
                     self.modern.remove(&id);
@@ -142,9 +153,19 @@ impl<C: Channel> ChannelServer<C> {
     /// Takes the messages that are here; reports whether there was anything.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
-        while !self.ended && !self.drained && self.has_room() && taken < MOST_PER_TURN {
-            if self.carried.len() >= self.core.limits.calls_per_channel {
-                break;
+        // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
+        while !self.ended && self.has_room() && taken < MOST_PER_TURN {
+            if let Some(held) = self.held.take() {
+                if !self.is_full() {
+                    self.dispatch(held, cx);
+                } else if self.awaits_answers() {
+                    self.refuse_held(&held);
+                } else {
+                    self.held = Some(held);
+                    break;
+                }
+                taken += 1;
+                continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
@@ -176,8 +197,30 @@ impl<C: Channel> ChannelServer<C> {
 
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
         match envelope::read(message, self.core.limits.bounds) {
-            Ok(Incoming::One(message)) => self.receive_one(message, cx),
-            Ok(Incoming::Batch(messages)) => match self.session.clone() {
+            Ok(incoming) if self.is_full() && begins_a_call(&incoming) => self.held = Some(incoming),
+            Ok(incoming) => self.dispatch(incoming, cx),
+            Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
+        }
+    }
+
+    /// Reports whether a call waits for an answer that the peer has still to send.
+    fn awaits_answers(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_questions())
+    }
+
+    /// Refuses a call that would keep the answers behind it from being read, for which other calls wait.
+    fn refuse_held(&mut self, held: &Incoming) {
+        let id = match held {
+            Incoming::One(Message::Request(request)) => Some(&request.id),
+            _ => None,
+        };
+        self.send_error(id, &Refusal::TOO_MANY);
+    }
+
+    fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
+        match incoming {
+            Incoming::One(message) => self.receive_one(message, cx),
+            Incoming::Batch(messages) => match self.session.clone() {
                 Some(session) => {
                     let begun = legacy::begin_batch(&self.core, &session, messages, true);
                     self.begin_legacy(begun, cx);
@@ -187,7 +230,6 @@ impl<C: Channel> ChannelServer<C> {
                     &Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only"),
                 ),
             },
-            Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
     }
 
@@ -196,7 +238,7 @@ impl<C: Channel> ChannelServer<C> {
             (Route::Modern, Message::Request(request)) => self.receive_modern(request, cx),
             (Route::Initialize, Message::Request(request)) => self.initialize(&request),
             (Route::Refuse(refusal), Message::Request(request)) => {
-                self.send_error(Some(&request.id), &refusal)
+                self.send_error(Some(&request.id), &refusal);
             }
             (Route::Session, message) => self.receive_legacy(message, cx),
             _ => {}
@@ -227,8 +269,10 @@ impl<C: Channel> ChannelServer<C> {
         }
         let Some(id) = era::cancelled_request(note) else { return };
         self.listens.remove(&id);
-        if let Some(call) = self.modern.get(&id) {
-            call.cancel();
+        match self.modern.get_mut(&id) {
+            Some(Cancellable::Running(call)) => call.cancel(),
+            Some(resuming) => *resuming = Cancellable::Cancelled,
+            None => {}
         }
     }
 
@@ -275,7 +319,10 @@ impl<C: Channel> ChannelServer<C> {
                 // Its changes are first looked at in the next turn.
                 cx.waker().wake_by_ref();
             }
-            modern::Begun::Resume(future) => self.carried.push(Carried::Resuming(future)),
+            modern::Begun::Resume(id, future) => {
+                self.modern.insert(id.clone(), Cancellable::Resuming);
+                self.carried.push(Carried::Resuming(id, future));
+            }
             modern::Begun::Call(mut call) => {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
@@ -284,7 +331,7 @@ impl<C: Channel> ChannelServer<C> {
                     Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
                 if let Some(shared) = call.shared() {
-                    self.modern.insert(call.id().clone(), shared);
+                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
                 }
                 self.carried.push(Carried::Modern(call));
             }
@@ -310,6 +357,16 @@ impl<C: Channel> ChannelServer<C> {
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
+    }
+
+    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
+    /// the answer might never be read.
+    fn is_full(&self) -> bool {
+        let most = self.core.limits.calls_per_channel;
+        self.carried.len() >= most && {
+            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
+            self.carried.len() >= most + waiting
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -363,59 +420,19 @@ impl<C> Drop for ChannelServer<C> {
     }
 }
 
+fn begins_a_call(incoming: &Incoming) -> bool {
+    match incoming {
+        Incoming::One(message) => matches!(message, Message::Request(_)),
+        Incoming::Batch(messages) => {
+            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
+        }
+    }
+}
+
 fn cancelled(id: &Id) -> String {
     emit::notification("notifications/cancelled", |writer| {
         writer.open_object();
         writer.member("requestId", id.as_raw());
         writer.close_object();
     })
-}
-
-/// A call that was not over at its first poll.
-enum Carried {
-    Modern(Box<ModernCall>),
-    Legacy(LegacyExchange),
-    Resuming(BoxFuture<'static, modern::Begun>),
-    Over,
-}
-
-/// What a carried call has to say; the id is that of a modern call which is then over.
-enum Said {
-    Message(String),
-    Answer(Option<Id>, String),
-    Nothing(Option<Id>),
-}
-
-impl Stream for Carried {
-    type Item = Said;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Said>> {
-        let this = self.get_mut();
-        loop {
-            let (id, event) = match this {
-                Self::Over => return Poll::Ready(None),
-                Self::Modern(call) => {
-                    let event = ready!(call.poll_event(cx));
-                    (Some(call.id().clone()), event)
-                }
-                Self::Legacy(exchange) => (None, ready!(exchange.poll_event(cx))),
-                Self::Resuming(future) => match ready!(future.as_mut().poll(cx)) {
-                    modern::Begun::Call(call) => {
-                        *this = Self::Modern(call);
-                        continue;
-                    }
-                    modern::Begun::Answer(answer) => (None, Event::Answer(answer)),
-                    modern::Begun::Resume(_) | modern::Begun::Listen(_) => (None, Event::Nothing),
-                },
-            };
-            let said = match event {
-                Event::Message(message) => return Poll::Ready(Some(Said::Message(message))),
-                Event::Release(_) => continue,
-                Event::Answer(answer) => Said::Answer(id, answer.message),
-                Event::Nothing => Said::Nothing(id),
-            };
-            *this = Self::Over;
-            return Poll::Ready(Some(said));
-        }
-    }
 }

@@ -11,7 +11,8 @@ pub struct Limits {
     pub bounds: Bounds,
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
-    /// Calls that run at one time on one channel. Default 64; beyond it the channel is not read.
+    /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
+    /// beyond it a request waits, and with it everything that the client sends after it.
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,
@@ -42,6 +43,11 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Standing GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,
+    /// Standing streams of changes at one time, all callers together. Default 10,000; beyond it they are refused.
+    pub listens: usize,
+    /// Standing streams of changes of one principal. Default 16; as with [`Limits::parked_per_principal`], not for the
+    /// anonymous principal and the process.
+    pub listens_per_principal: usize,
     /// How long requests that were read before a channel ended may take to be answered. Default 5 s.
     pub answers_after_end: Duration,
 }
@@ -66,6 +72,8 @@ impl Default for Limits {
             connections: 10_000,
             connections_per_address: 256,
             streams_per_session: 4,
+            listens: 10_000,
+            listens_per_principal: 16,
             answers_after_end: Duration::from_secs(5),
         }
     }

@@ -3,7 +3,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use trunkline_protocol::line::{LineFramer, encode_line};
 
@@ -84,7 +84,7 @@ where
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| rest.has_remaining()) {
+        while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| !rest.is_empty()) {
             let count = ready!(Pin::new(&mut self.writer).poll_write(cx, rest))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));

@@ -17,8 +17,8 @@
 //! # }
 //! ```
 
-pub use trunkline_protocol as protocol;
 pub use trunkline_server as server;
+pub use trunkline_server::protocol;
 pub use trunkline_server::{
     AskError, BuildError, CallError, Context, Host, HostOptions, Limits, Prompt, Resource, ResourceTemplate,
     ServeError, Server, ServerHandle, Shutdown, StateKeys, Tool, ToolError, http, stdio,
@@ -31,8 +31,8 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 
 /// Everything that a handler usually needs.
 pub mod prelude {
-    pub use trunkline_protocol::Level;
-    pub use trunkline_protocol::model::{
+    pub use trunkline_server::protocol::Level;
+    pub use trunkline_server::protocol::model::{
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{

@@ -41,6 +41,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the first byte of the next token, if there is one.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -155,6 +156,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over a string; reports whether anything in it is escaped.
+    #[inline]
     fn scan_string(&mut self) -> Scan<bool> {
         self.exactly(b'"')?;
         let mut escaped = false;
@@ -232,6 +234,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Moves past a comma to the next item of the open container, or past its end; reports which.
+    #[inline]
     fn closes(&mut self, first: bool, end: u8) -> Scan<bool> {
         match self.peek() {
             Some(byte) if byte == end => {
@@ -248,11 +251,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn take(&mut self, byte: u8) -> Scan<()> {
         self.peek();
         self.exactly(byte)
     }
 
+    #[inline]
     fn exactly(&mut self, byte: u8) -> Scan<()> {
         if self.bytes.get(self.at) != Some(&byte) {
             return Err(ScanError::Syntax);

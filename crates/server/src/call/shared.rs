@@ -16,6 +16,9 @@ use super::note::Note;
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
 
+/// Why most questions that cannot be put cannot be put.
+const UNDECLARED: &str = "the client did not declare the capability";
+
 /// What a call's future and the exchange that carries it share.
 ///
 /// The lock is held for a few instructions at a time, never while a handler runs.
@@ -156,7 +159,7 @@ impl Shared {
             }
         }
         if !question.allowed_by(&state.caller.capabilities()) {
-            return Err(AskError::unsupported(&question, "the client did not declare the capability"));
+            return Err(AskError::unsupported(&question, UNDECLARED));
         }
         state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
         Ok(Put::Open(key))
@@ -207,7 +210,8 @@ impl Shared {
             }
         })
         .await?;
-        self.offer_answers(answers);
+        // As in the other era, a round's answers are all that the next call of the handler is given.
+        self.lock().answers = answers;
         Ok(())
     }
 
@@ -284,24 +288,44 @@ impl Shared {
 
     /// Gives the call a new request: the caller is that request's, and its answers are offered to the questions.
     pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, Raw)>) {
-        {
-            let mut state = self.lock();
-            state.parked = false;
-            state.caller = caller;
-            // A question that stays unanswered is put again in the next round.
-            for asked in &mut state.asked {
-                asked.sent = false;
-            }
+        let mut state = self.lock();
+        state.parked = false;
+        state.caller = caller;
+        let (for_open, early): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|(key, _)| state.asked.iter().any(|asked| asked.key == *key));
+        // An answer counts for the request that it came with, so what an earlier one left over is gone.
+        state.answers = early;
+        // A question that stays unanswered is put again in the next round.
+        for asked in &mut state.asked {
+            asked.sent = false;
         }
-        for (key, raw) in answers {
-            let well_formed = {
-                let state = self.lock();
-                state.asked.iter().any(|asked| asked.key == key && asked.question.read_answer(&raw).is_ok())
-            };
-            if well_formed {
+        drop(state);
+        for (key, raw) in for_open {
+            if self.is_well_formed(&key, &raw) {
                 self.answer(&key, Ok(raw));
             }
         }
+        self.fail_unsupported();
+    }
+
+    fn is_well_formed(&self, key: &str, raw: &Raw) -> bool {
+        let state = self.lock();
+        state.asked.iter().any(|asked| asked.key == key && asked.question.read_answer(raw).is_ok())
+    }
+
+    /// Fails the open questions that the caller of the latest request cannot be asked.
+    fn fail_unsupported(&self) {
+        let mut state = self.lock();
+        let client = state.caller.capabilities();
+        let mut askers = Vec::new();
+        for asked in state.asked.iter_mut().filter(|asked| asked.answer.is_none()) {
+            if !asked.question.allowed_by(&client) {
+                asked.answer = Some(Err(AskError::unsupported(&asked.question, UNDECLARED)));
+                askers.extend(asked.asker.take());
+            }
+        }
+        drop(state);
+        askers.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -318,14 +342,17 @@ impl Shared {
         self.lock().used.clone()
     }
 
-    /// Offers more answers than those that came with the request.
-    pub(crate) fn offer_answers(&self, answers: impl IntoIterator<Item = (String, Raw)>) {
+    /// Offers the answers of earlier rounds, before those that came with the request: what was answered once stays so.
+    pub(crate) fn offer_kept_answers(&self, kept: Vec<(String, Raw)>) {
         let mut state = self.lock();
-        for (key, raw) in answers {
-            if !state.answers.iter().any(|(given, _)| *given == key) {
-                state.answers.push((key, raw));
-            }
-        }
+        state.answers.splice(0..0, kept);
+    }
+
+    /// Finds the first question that the caller cannot be asked.
+    pub(crate) fn first_unsupported(&self, questions: &[(String, Question)]) -> Option<AskError> {
+        let client = self.with_caller(Caller::capabilities);
+        let question = questions.iter().find(|(_, question)| !question.allowed_by(&client));
+        question.map(|(_, question)| AskError::unsupported(question, UNDECLARED))
     }
 
     pub(crate) fn cancel(&self) {

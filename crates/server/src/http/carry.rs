@@ -43,13 +43,13 @@ impl Carry for Box<ModernCall> {
 /// A legacy client that disconnects has not cancelled: when the response is dropped, the exchange goes on by itself, and
 /// what it says is kept for the client to come back for.
 pub(super) struct Attached {
-    exchange: Option<LegacyExchange>,
+    exchange: Option<Box<LegacyExchange>>,
     log: StreamLog,
 }
 
 impl Attached {
     pub(super) fn new(
-        exchange: LegacyExchange,
+        exchange: Box<LegacyExchange>,
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
     ) -> Self {

@@ -127,14 +127,14 @@ impl Inner {
         match last {
             None => {
                 let stream = standing_id(session.new_stream());
-                self.standing(session, stream, 0, Vec::new()).map_err(fail)
+                self.standing(session, stream, 0, &[]).map_err(fail)
             }
             Some(last) => {
                 let last = last.ok_or_else(|| fail(Refusal::NOT_RESUMABLE))?;
                 let events = self.replay(&session, last).await.map_err(fail)?;
                 let next = events.last().map_or(last.seq, |event| event.id.seq) + 1;
                 if is_standing(last.stream) {
-                    return self.standing(session, last.stream, next, events).map_err(fail);
+                    return self.standing(session, last.stream, next, &events).map_err(fail);
                 }
                 Ok(streamed(Chunks(self.clone().resumed(session, last, events))))
             }
@@ -203,11 +203,11 @@ impl Inner {
         session: Arc<LiveSession>,
         stream: StreamId,
         next: u64,
-        replayed: Vec<StoredEvent>,
+        replayed: &[StoredEvent],
     ) -> Result<Response<ResponseBody>, Refusal> {
         session.stand(self.core.limits.streams_per_session)?;
         let standing = Standing { inner: self.clone(), session, stream, next };
-        let mut opening = render(&replayed);
+        let mut opening = render(replayed);
         if standing.session.revision().primes_streams() && next == 0 {
             let (id, mut standing) = standing.record("");
             sse::write_priming(&mut opening, &id.to_string(), Some(1000));

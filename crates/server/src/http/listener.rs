@@ -99,7 +99,6 @@ async fn drain(
     grace: Duration,
 ) -> io::Result<Drained> {
     let core = &endpoint.inner.core;
-    core.lot.clear();
     let finished = async {
         core.idle().await;
         while connections.join_next().await.is_some() {}

@@ -12,6 +12,8 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+#[cfg(feature = "axum")]
+mod router;
 mod stream;
 
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};

@@ -30,14 +30,14 @@ impl Inner {
             Err(refusal) => return Ok(respond(modern::refuse(Some(&id), &refusal), false)),
         };
         let mut begun = modern::begin(&self.core, request, admitted, principal);
-        if let Begun::Resume(future) = begun {
+        if let Begun::Resume(_, future) = begun {
             begun = future.await;
         }
         let mut call = match begun {
             Begun::Answer(answer) => return Ok(respond(answer, as_stream)),
             Begun::Listen(_) if !accepts.stream => return Err((Refusal::NOT_ACCEPTABLE, Some(id))),
             Begun::Listen(listen) => return Ok(streamed(ListenStream::new(self.core.clone(), listen))),
-            Begun::Resume(_) => return Err((Refusal::INTERNAL, Some(id))),
+            Begun::Resume(..) => return Err((Refusal::INTERNAL, Some(id))),
             Begun::Call(call) => call,
         };
         let limits = &self.core.limits;

@@ -8,17 +8,19 @@ use trunkline_session::Principal;
 
 use crate::call::Running;
 use crate::limits::Limits;
+use crate::shutdown::Shutdown;
 
 /// Where calls wait for the request that brings the answers to their questions.
 ///
-/// A parked call goes on being polled, by a task of its own that also ends it when its time is over. Ending an entry is
-/// dropping it: the task then drops the call, which cancels it.
+/// A parked call goes on being polled, by a task of its own that also ends it when its time is over or the server drains.
+/// Ending an entry is dropping it: the task then drops the call, which cancels it.
 #[derive(Clone, Debug)]
 pub(crate) struct Lot {
     places: Arc<Mutex<Places>>,
     parked_for: Duration,
     most: usize,
     most_per_principal: usize,
+    shutdown: Shutdown,
 }
 
 #[derive(Debug, Default)]
@@ -53,12 +55,13 @@ pub(crate) enum Reclaimed {
 }
 
 impl Lot {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, shutdown: Shutdown) -> Self {
         Self {
             places: Arc::default(),
             parked_for: limits.parked_for,
             most: limits.parked,
             most_per_principal: limits.parked_per_principal,
+            shutdown,
         }
     }
 
@@ -71,6 +74,7 @@ impl Lot {
         tokio::spawn(async move {
             let over = tokio::time::sleep(parked_for);
             tokio::pin!(over);
+            let mut draining = std::pin::pin!(lot.shutdown.draining());
             let mut ended = false;
             loop {
                 tokio::select! {
@@ -83,6 +87,7 @@ impl Lot {
                         break;
                     }
                     () = &mut over => break,
+                    () = &mut draining => break,
                     () = std::future::poll_fn(|cx| running.poll_parked(cx)), if !ended => ended = true,
                 }
             }
@@ -97,9 +102,12 @@ impl Lot {
         let number = self.place(principal, round, Held::Bytes(bytes, alive))?;
         let (lot, parked_for) = (self.clone(), self.parked_for);
         tokio::spawn(async move {
-            if tokio::time::timeout(parked_for, gone).await.is_err() {
-                lot.forget(number);
+            tokio::select! {
+                _ = gone => return,
+                () = tokio::time::sleep(parked_for) => {}
+                () = lot.shutdown.draining() => {}
             }
+            lot.forget(number);
         });
         Some(number)
     }
@@ -122,12 +130,6 @@ impl Lot {
                 running.await.ok().map(Reclaimed::Call)
             }
         }
-    }
-
-    /// Ends every parked call.
-    pub(crate) fn clear(&self) {
-        let places = std::mem::take(&mut self.lock().by_number);
-        drop(places);
     }
 
     /// Returns how many calls are parked.

@@ -113,7 +113,7 @@ fn offer_kept_answers(call: &Call) -> Result<(), Refusal> {
     shared.keep_answers();
     if let Some(kept) = &call.continuation {
         let answers: Vec<(String, Raw)> = serde_json::from_slice(kept).map_err(|_| Refusal::STALE_STATE)?;
-        shared.offer_answers(answers);
+        shared.offer_kept_answers(answers);
     }
     Ok(())
 }

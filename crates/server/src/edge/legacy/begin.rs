@@ -19,33 +19,17 @@ pub(crate) enum Begun {
     /// It is answered already.
     Answer(Answer),
     /// It runs.
-    Exchange(LegacyExchange),
+    Exchange(Box<LegacyExchange>),
 }
 
 /// Begins one message of a session.
 ///
 /// `may_ask` tells whether what carries the call can carry the server's own requests too.
 pub(crate) fn begin(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, may_ask: bool) -> Begun {
-    match message {
-        Message::Notification(note) => {
-            notified(session, &note);
-            Begun::Accepted
-        }
-        Message::Response(response) => {
-            session.answer(response);
-            Begun::Accepted
-        }
-        Message::Request(request) => {
-            let id = request.id.clone();
-            match begin_request(core, session, request, may_ask) {
-                Ok(Started::Reply(reply)) => {
-                    let message = core.result(&id, &reply, session.revision());
-                    Begun::Answer(Answer { message, status: 200 })
-                }
-                Ok(Started::Call(call)) => Begun::Exchange(LegacyExchange::single(call)),
-                Err(refusal) => Begun::Answer(refuse(Some(&id), &refusal, session.revision())),
-            }
-        }
+    match start(core, session, message, may_ask) {
+        Started::Nothing => Begun::Accepted,
+        Started::Answer(answer) => Begun::Answer(answer),
+        Started::Call(call) => Begun::Exchange(Box::new(LegacyExchange::Single(call))),
     }
 }
 
@@ -62,22 +46,23 @@ pub(crate) fn begin_batch(
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
-        match message.map(|message| check_batched(session, message)) {
-            Ok(Ok(message)) => match begin(core, session, message, may_ask) {
-                Begun::Accepted => {}
-                Begun::Answer(answer) => answers.push(answer.message),
-                Begun::Exchange(exchange) => calls.extend(exchange.into_calls()),
-            },
-            Ok(Err(answer)) => answers.push(answer.message),
+        let started = match message.map(|message| check_batched(session, message)) {
+            Ok(Ok(message)) => start(core, session, message, may_ask),
+            Ok(Err(answer)) => Started::Answer(answer),
             Err(Malformed { refusal, id }) => {
-                answers.push(refuse(id.as_ref(), &refusal, session.revision()).message);
+                Started::Answer(refuse(id.as_ref(), &refusal, session.revision()))
             }
+        };
+        match started {
+            Started::Nothing => {}
+            Started::Answer(answer) => answers.push(answer.message),
+            Started::Call(call) => calls.push(call),
         }
     }
     if calls.is_empty() && answers.is_empty() {
         return Begun::Accepted;
     }
-    Begun::Exchange(LegacyExchange::batch(calls, answers))
+    Begun::Exchange(Box::new(LegacyExchange::Batch { calls, answers }))
 }
 
 /// Refuses what may not stand in a batch: the handshake, and anything that claims to be modern.
@@ -94,38 +79,69 @@ fn check_batched(session: &LiveSession, message: Message) -> Result<Message, Ans
     }
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for one match; a box would cost every call an allocation"
+)]
 enum Started {
-    Reply(Reply),
+    Nothing,
+    Answer(Answer),
     Call(LegacyCall),
 }
 
-fn begin_request(
-    core: &Arc<Core>,
-    session: &Arc<LiveSession>,
-    request: Request,
-    may_ask: bool,
-) -> Result<Started, Refusal> {
-    let method = Method::parse(&request.method, session.revision())
-        .ok_or_else(|| era::unknown_method(&request.method))?;
+fn start(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, may_ask: bool) -> Started {
+    let request = match message {
+        Message::Request(request) => request,
+        Message::Notification(note) => {
+            notified(session, &note);
+            return Started::Nothing;
+        }
+        Message::Response(response) => {
+            session.answer(response);
+            return Started::Nothing;
+        }
+    };
+    let revision = session.revision();
+    let Some(method) = Method::parse(&request.method, revision) else {
+        return Started::Answer(refuse(Some(&request.id), &era::unknown_method(&request.method), revision));
+    };
+    let id = request.id.clone();
+    let started = match at_the_edge(core, session, &request, method) {
+        Ok(Some(reply)) => {
+            let message = core.result(&id, &reply, revision);
+            Ok(Started::Answer(Answer { message, status: 200 }))
+        }
+        Ok(None) => begin_call(core, session, request, method, may_ask).map(Started::Call),
+        Err(refusal) => Err(refusal),
+    };
+    started.unwrap_or_else(|refusal| Started::Answer(refuse(Some(&id), &refusal, revision)))
+}
+
+/// Answers what belongs to the session itself; `None` for what the handler answers.
+fn at_the_edge(
+    core: &Core,
+    session: &LiveSession,
+    request: &Request,
+    method: Method,
+) -> Result<Option<Reply>, Refusal> {
     match method {
-        Method::Ping => Ok(Started::Reply(Reply::Empty)),
+        Method::Ping => {}
         Method::Initialize => {
-            Err(Refusal::INVALID_REQUEST.because("the session is already initialized; open another one"))
+            return Err(
+                Refusal::INVALID_REQUEST.because("the session is already initialized; open another one")
+            );
         }
         Method::SetLevel => {
-            let name = request.params.text("level")?;
-            let level = Level::parse(&name);
+            let level = Level::parse(&request.params.text("level")?);
             session.set_level(
                 level.ok_or_else(|| Refusal::INVALID_PARAMS.because("`level` is not a log level"))?,
             );
-            Ok(Started::Reply(Reply::Empty))
         }
-        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
-            subscribe(core, session, &request, method == Method::ResourcesSubscribe)?;
-            Ok(Started::Reply(Reply::Empty))
-        }
-        _ => begin_call(core, session, request, method, may_ask).map(Started::Call),
+        Method::ResourcesSubscribe => subscribe(core, session, request, Wish::Watch)?,
+        Method::ResourcesUnsubscribe => subscribe(core, session, request, Wish::Forget)?,
+        _ => return Ok(None),
     }
+    Ok(Some(Reply::Empty))
 }
 
 fn begin_call(
@@ -149,14 +165,20 @@ fn begin_call(
     Ok(LegacyCall::start(core.clone(), session.clone(), in_flight, request.id, call))
 }
 
-fn subscribe(core: &Core, session: &LiveSession, request: &Request, on: bool) -> Result<(), Refusal> {
+#[derive(Clone, Copy, PartialEq)]
+enum Wish {
+    Watch,
+    Forget,
+}
+
+fn subscribe(core: &Core, session: &LiveSession, request: &Request, wish: Wish) -> Result<(), Refusal> {
     if core.handler.capabilities().resources.is_none() {
         return Err(era::unknown_method(&request.method));
     }
     let uri = request.params.text("uri")?.to_string();
     let mut full = false;
     session.watch(&*core.handler).update(|filter| {
-        if !on {
+        if wish == Wish::Forget {
             filter.uris.remove(&uri);
         } else if filter.uris.insert(uri.clone()) && filter.is_too_large() {
             filter.uris.remove(&uri);

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
@@ -12,6 +13,9 @@ use super::live::LiveSession;
 use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
 use crate::core::{Core, InFlight};
+
+/// How long a handler that wants to be called again, and asks nothing, is left alone.
+const CALL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A legacy call in progress.
 pub(crate) struct LegacyCall {
@@ -128,6 +132,9 @@ impl LegacyCall {
         let (handler, method) = (self.core.handler.clone(), self.method);
         let context = Context::new(shared.clone());
         let again = async move {
+            if round.questions.is_empty() {
+                tokio::time::sleep(CALL_AGAIN_AFTER).await;
+            }
             if let Err(error) = context.shared().collect(round.questions).await {
                 return refused_question(method, &error);
             }

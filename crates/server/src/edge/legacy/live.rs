@@ -71,6 +71,10 @@ impl LiveSession {
         self.record.revision
     }
 
+    pub(crate) fn created(&self) -> Timestamp {
+        self.record.created
+    }
+
     /// Returns the record as it should be stored now.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord { log_level: self.level(), ..self.record.clone() }
@@ -167,6 +171,16 @@ impl LiveSession {
         let id = Id::from_text(&format!("trunkline-{}", desk.requests));
         desk.questions.insert(id.clone(), Open { shared: shared.clone(), key: key.to_owned() });
         Ok(id)
+    }
+
+    /// Returns how many questions wait for their answers.
+    pub(crate) fn open_questions(&self) -> usize {
+        self.lock().questions.len()
+    }
+
+    /// Reports whether the client has questions to answer.
+    pub(crate) fn has_questions(&self) -> bool {
+        !self.lock().questions.is_empty()
     }
 
     /// Hands a client's response to the call that asked; one that nobody waits for is dropped.

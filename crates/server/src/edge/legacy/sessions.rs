@@ -148,7 +148,8 @@ impl Sessions {
     }
 
     fn is_over(&self, session: &LiveSession, now: Timestamp) -> bool {
-        now.since(session.used()) > self.limits.idle && !session.is_busy()
+        let idle = now.since(session.used()) >= self.limits.idle && !session.is_busy();
+        idle || now.since(session.created()) >= self.limits.absolute
     }
 
     fn forget(&self, id: SessionId) {

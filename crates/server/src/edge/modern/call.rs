@@ -94,6 +94,9 @@ impl ModernCall {
         match outcome {
             Ok(Outcome::Done(reply)) => self.reply(&reply),
             Ok(Outcome::Ask(round)) => {
+                if let Some(error) = shared.first_unsupported(&round.questions) {
+                    return refuse(Some(&self.id), &error.to_refusal());
+                }
                 let Continuation::Portable(bytes) = round.then;
                 self.ask_again(round.questions, self.portable(bytes), shared)
             }

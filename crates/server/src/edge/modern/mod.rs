@@ -26,7 +26,7 @@ pub(crate) enum Begun {
     /// It runs.
     Call(Box<ModernCall>),
     /// It goes on with a parked call, once that has been handed over.
-    Resume(BoxFuture<'static, Begun>),
+    Resume(Id, BoxFuture<'static, Begun>),
     /// It is a standing stream of changes.
     Listen(Box<Listen>),
 }
@@ -37,7 +37,7 @@ pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, prin
     let begun = match admitted.method {
         Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
         Method::Listen => {
-            Listen::begin(core, request.id, &request.params).map(|l| Begun::Listen(Box::new(l)))
+            Listen::begin(core, request.id, &request.params, &principal).map(|l| Begun::Listen(Box::new(l)))
         }
         _ => begin_call(core, request, admitted, principal),
     };
@@ -91,7 +91,7 @@ fn begin_call(
 fn start(
     mut call: ModernCall,
     caller: Caller,
-    answers: Vec<(String, Raw)>,
+    answers: Answers,
     params: Params,
     continuation: Option<Bytes>,
 ) -> ModernCall {
@@ -106,7 +106,7 @@ fn resume(
     mut call: ModernCall,
     state: &str,
     caller: Caller,
-    answers: Vec<(String, Raw)>,
+    answers: Answers,
     params: Params,
 ) -> Result<Begun, Refusal> {
     let principal = caller.principal.clone();
@@ -120,7 +120,8 @@ fn resume(
         }
         Then::Parked(number) => number,
     };
-    Ok(Begun::Resume(Box::pin(async move {
+    let id = call.id().clone();
+    let resumed = Box::pin(async move {
         match core.lot.reclaim(number, &principal, round).await {
             Some(Reclaimed::Bytes(bytes)) => {
                 Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes))))
@@ -132,11 +133,15 @@ fn resume(
             }
             None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
         }
-    })))
+    });
+    Ok(Begun::Resume(id, resumed))
 }
 
+/// Answers by the key of their question.
+type Answers = Vec<(String, Raw)>;
+
 /// Reads the answers and the state that came with a request.
-fn input(params: &Params) -> Result<(Vec<(String, Raw)>, Option<String>), Refusal> {
+fn input(params: &Params) -> Result<(Answers, Option<String>), Refusal> {
     let answers = match params.get("inputResponses") {
         None => Vec::new(),
         Some(raw) => {

@@ -1,0 +1,42 @@
+use clap::{Parser, Subcommand};
+
+use crate::commands::completions::CompletionsArgs;
+use crate::commands::serve::ServeArgs;
+use crate::exit;
+
+/// Serves the Model Context Protocol, every revision of it at once.
+#[derive(Debug, Parser)]
+#[command(name = "trunkline", version, arg_required_else_help = true, after_help = exit::TABLE)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(Box<ServeArgs>),
+    Completions(CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_terminal_of_80_columns() {
+        let mut cli = Cli::command();
+        cli.build();
+        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+            for line in command.clone().render_help().to_string().lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use trunkline_server::Tool;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    /// What to say.
+    message: String,
+}
+
+pub(super) fn parts() -> Tool {
+    Tool::new("echo")
+        .title("Echo")
+        .description("Says what it is told.")
+        .read_only()
+        .open_world(false)
+        .run(|echo: Echo| async move { echo.message })
+}

@@ -1,0 +1,26 @@
+use std::io::{self, Write as _};
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::exit::{Exit, Failure};
+
+/// Print a script that completes this command in a shell
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "trunkline", &mut script);
+    let written = io::stdout().write_all(&script);
+    written.map_err(|error| Failure::new(Exit::Failed, format!("the script cannot be printed: {error}")))
+}

@@ -1,0 +1,113 @@
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use tokio::net::TcpListener;
+use trunkline_server::Host;
+use trunkline_server::http::{self, AllowList, Drained, HttpOptions};
+
+use super::ServeArgs;
+use super::banner::Banner;
+use super::health::WithHealth;
+use super::options::HttpArgs;
+use super::port_file::PortFile;
+use crate::builtin;
+use crate::exit::{Exit, Failure, say};
+use crate::signals::Departure;
+
+/// Serves HTTP until a signal comes.
+///
+/// # Errors
+/// Something that was configured cannot be used, the address cannot be listened on, or calls had to be ended.
+pub(super) async fn serve(args: &ServeArgs, host: &Host, departure: &Departure) -> Result<(), Failure> {
+    let signals = super::install_signals()?;
+    let authenticator = args.http.authenticator()?;
+    let addresses = permitted(&args.http)?;
+    let port_file = args.http.port_file.as_deref().map(PortFile::claim).transpose()?;
+    let (listener, address) = listen(&args.http, &addresses).await?;
+    let options = HttpOptions { authenticator, ..options(&args.http, address.ip()) };
+    let endpoint = host.http(options);
+    let service = WithHealth::new(endpoint.clone(), departure.clone());
+    if let Some(file) = &port_file {
+        file.publish(address)?;
+    }
+    announce(args, address);
+    let drained = tokio::select! {
+        never = departure.follow(signals, args.http.drain_delay) => match never {},
+        drained = http::serve(listener, &endpoint, service, args.grace) => drained,
+    };
+    let drained =
+        drained.map_err(|error| Failure::new(Exit::Failed, format!("the transport failed: {error}")))?;
+    let aborted = match drained {
+        Drained::Cleanly => 0,
+        Drained::Aborted(calls) => calls,
+    };
+    super::outcome(departure.cut_short(), aborted, args.grace)
+}
+
+/// Looks up the addresses to listen on, and refuses those that would let strangers in.
+fn permitted(args: &HttpArgs) -> Result<Vec<SocketAddr>, Failure> {
+    let addresses = args.address.resolve().map_err(|error| {
+        Failure::configuration(format!("{} is not an address of this machine: {error}", args.address))
+            .hint("`--http :7411` listens on the loopback, `--http 0.0.0.0:7411` everywhere")
+    })?;
+    let public = addresses.iter().find(|address| !address.ip().is_loopback());
+    match public {
+        Some(address) if args.auth.is_none() && !args.insecure_no_auth => Err(Failure::configuration(
+            format!("{address} can be reached from other machines, and nothing says who may call"),
+        )
+        .hint("name them with `--auth bearer:FILE`, or type `--insecure-no-auth` to let everybody in")),
+        _ => Ok(addresses),
+    }
+}
+
+async fn listen(args: &HttpArgs, addresses: &[SocketAddr]) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(addresses).await;
+    let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
+    bound.map_err(|error| unlistenable(args, &error))
+}
+
+fn unlistenable(args: &HttpArgs, error: &io::Error) -> Failure {
+    let address = &args.address;
+    let failed = |what: String| Failure::new(Exit::Failed, what);
+    match error.kind() {
+        io::ErrorKind::AddrInUse => failed(format!("{address} is in use by another program"))
+            .hint("`--http :PORT` takes another port, `--http :0` any that is free"),
+        io::ErrorKind::PermissionDenied => failed(format!("{address} may not be listened on: {error}"))
+            .hint("ports below 1024 are reserved; `--http :PORT` takes another"),
+        io::ErrorKind::AddrNotAvailable => failed(format!("{address} is not an address of this machine"))
+            .hint("`--http :7411` listens on the loopback, `--http 0.0.0.0:7411` everywhere"),
+        _ => failed(format!("{address} cannot be listened on: {error}")),
+    }
+}
+
+fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
+    let mut options = HttpOptions::for_address(ip);
+    if !args.allow_host.is_empty() || ip.is_loopback() {
+        // The loopback has more addresses than the two that are always allowed.
+        let own = AllowList::loopback().and(SocketAddr::new(ip, 0).to_string().trim_end_matches(":0"));
+        options.hosts = args.allow_host.iter().fold(own, AllowList::and);
+    }
+    options.origins = args.allow_origin.iter().fold(AllowList::loopback(), AllowList::and);
+    options.path.clone_from(&args.path);
+    options.always_stream = args.always_sse;
+    options.session_limits.total = args.max_sessions;
+    options.session_limits.idle = args.session_ttl;
+    options
+}
+
+fn announce(args: &ServeArgs, address: SocketAddr) {
+    let builtin = builtin::names(&args.builtin);
+    let banner =
+        Banner { address, path: &args.http.path, builtin: &builtin, token: args.http.auth.is_some() };
+    if args.log.stderr_is_json() {
+        tracing::info!(url = banner.url(), builtin, "ready");
+    } else {
+        say(&banner.to_string());
+    }
+    if args.http.state_key.is_empty() {
+        tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
+    }
+    if !address.ip().is_loopback() && args.http.auth.is_none() {
+        tracing::warn!("anybody who can reach {address} may call every tool");
+    }
+}

@@ -1,0 +1,114 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use trunkline_server::StateKeys;
+use trunkline_server::http::{Anonymous, Authenticator, BearerTokens};
+
+use crate::builtin::Builtin;
+use crate::exit::Failure;
+use crate::logging::LogArgs;
+use crate::values::{AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_size};
+
+/// Serve the built-in servers over HTTP or standard input and output
+#[derive(Debug, Args)]
+#[command(next_line_help = true)]
+pub(crate) struct ServeArgs {
+    /// Serve standard input and output instead of HTTP
+    #[arg(long)]
+    pub(super) stdio: bool,
+    /// The built-in servers to serve, of echo and time
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "echo,time",
+        hide_possible_values = true
+    )]
+    pub(super) builtin: Vec<Builtin>,
+    /// How long calls may take to finish at shutdown
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    pub(super) grace: Duration,
+    /// The largest message that is taken
+    #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
+    pub(super) max_message: usize,
+    #[command(flatten)]
+    pub(super) http: HttpArgs,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
+}
+
+/// What only HTTP needs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "HTTP")]
+pub(crate) struct HttpArgs {
+    /// HOST:PORT, :PORT or PORT, where 0 is any
+    #[arg(long = "http", conflicts_with = "stdio", value_name = "ADDR", default_value = "127.0.0.1:7411")]
+    pub(super) address: ListenAddress,
+    /// The path of the endpoint
+    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
+    pub(super) path: String,
+    /// Who may call: bearer:FILE, where FILE has one NAME TOKEN a line
+    #[arg(long, conflicts_with = "stdio", value_name = "KIND:FILE")]
+    pub(super) auth: Option<AuthSource>,
+    /// Let anybody call who can reach the address, even off the loopback
+    #[arg(long, conflicts_with_all = ["auth", "stdio"])]
+    pub(super) insecure_no_auth: bool,
+    /// An origin whose pages may call, beside the loopback; repeatable
+    #[arg(long, conflicts_with = "stdio", value_name = "ORIGIN")]
+    pub(super) allow_origin: Vec<String>,
+    /// A name that clients may reach us by, beside the loopback; repeatable
+    #[arg(long, conflicts_with = "stdio", value_name = "HOST")]
+    pub(super) allow_host: Vec<String>,
+    /// Answer with event streams even where plain JSON would do
+    #[arg(long, conflicts_with = "stdio")]
+    pub(super) always_sse: bool,
+    /// How long a legacy session lives without being used
+    #[arg(long, conflicts_with = "stdio", value_name = "TIME", default_value = "30m", value_parser = parse_duration)]
+    pub(super) session_ttl: Duration,
+    /// The most legacy sessions at one time
+    #[arg(long, conflicts_with = "stdio", value_name = "N", default_value_t = 10_000)]
+    pub(super) max_sessions: usize,
+    /// A secret file of 32 bytes or more that lets calls which wait for an
+    /// answer survive a restart; repeatable, the first seals and all open
+    #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "FILE")]
+    pub(super) state_key: Vec<PathBuf>,
+    /// How long to answer 503 on /readyz before shutting down
+    #[arg(long, conflicts_with = "stdio", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    pub(super) drain_delay: Duration,
+    /// A file to write the address to when ready
+    #[arg(long, conflicts_with = "stdio", value_name = "FILE")]
+    pub(super) port_file: Option<PathBuf>,
+}
+
+impl ServeArgs {
+    /// Reads the keys under which state travels through clients; `None` is one that dies with the process.
+    pub(super) fn state_keys(&self) -> Result<Option<StateKeys>, Failure> {
+        if self.http.state_key.is_empty() {
+            return Ok(None);
+        }
+        let keys = StateKeys::from_files(&self.http.state_key).map_err(|error| {
+            Failure::configuration(error)
+                .hint("a key is 32 or more random bytes in a file that only you can read")
+        })?;
+        Ok(Some(keys))
+    }
+}
+
+impl HttpArgs {
+    /// Reads who may call.
+    pub(super) fn authenticator(&self) -> Result<Arc<dyn Authenticator>, Failure> {
+        match &self.auth {
+            None => Ok(Arc::new(Anonymous)),
+            Some(AuthSource::Bearer(file)) => {
+                let tokens = BearerTokens::from_file(file).map_err(|error| {
+                    Failure::configuration(error)
+                        .hint("a line such as `ann 0f3a…` lets ann call with that token")
+                })?;
+                Ok(Arc::new(tokens))
+            }
+        }
+    }
+}

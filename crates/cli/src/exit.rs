@@ -1,0 +1,71 @@
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// The exit codes as `--help` shows them.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  0    done, or shut down without losing anything
+  1    the transport failed, or calls were ended before they were answered
+  2    the command line is wrong
+  3    a file or an address that was configured cannot be used
+  130  a second interrupt ended the program at once";
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Ok = 0,
+    Failed = 1,
+    Usage = 2,
+    Configuration = 3,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it was told, in words for a person.
+#[derive(Debug)]
+#[must_use = "a failure is told by whoever ends the program"]
+pub(crate) struct Failure {
+    exit: Exit,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Says what happened, and on what.
+    pub(crate) fn new(exit: Exit, what: impl Display) -> Self {
+        Self { exit, what: what.to_string(), hint: None }
+    }
+
+    /// Says that something which was configured cannot be used.
+    pub(crate) fn configuration(what: impl Display) -> Self {
+        Self::new(Exit::Configuration, what)
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Tells the person at the terminal.
+    pub(crate) fn tell(&self) {
+        let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
+        say(&format!("error: {}\n{hint}", self.what));
+    }
+}
+
+/// Writes words to standard error, if there is anybody to read them.
+pub(crate) fn say(words: &str) {
+    // Unlike `eprint!` this does not panic when the reader is gone.
+    let _ = io::stderr().write_all(words.as_bytes());
+}

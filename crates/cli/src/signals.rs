@@ -1,0 +1,117 @@
+use std::convert::Infallible;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use trunkline_server::Shutdown;
+
+/// A signal that asks the program to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Interrupt,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has it"))]
+    Terminate,
+}
+
+impl Signal {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        }
+    }
+}
+
+/// How far the program is on its way out. Clones share one state.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Departure {
+    shutdown: Shutdown,
+    leaving: Arc<AtomicBool>,
+    cut_short: Arc<OnceLock<Signal>>,
+}
+
+impl Departure {
+    /// Returns the handle that ends the server.
+    pub(crate) fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    /// Reports whether a signal has come, from which on nobody should send anything new.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
+    }
+
+    /// Returns the second signal, which ended the program at once.
+    pub(crate) fn cut_short(&self) -> Option<Signal> {
+        self.cut_short.get().copied()
+    }
+
+    /// Drains the server at the first signal, after `delay`, and stops it at the second. It never returns.
+    pub(crate) async fn follow(&self, mut signals: Signals, delay: Duration) -> Infallible {
+        let first = signals.next().await;
+        self.leaving.store(true, Ordering::SeqCst);
+        tracing::info!("shutting down on {}; a second signal ends at once", first.name());
+        let second = tokio::select! {
+            second = signals.next() => second,
+            () = tokio::time::sleep(delay) => {
+                self.shutdown.drain();
+                signals.next().await
+            }
+        };
+        tracing::warn!("ending at once on {}", second.name());
+        // It cannot have been set before: this is the only place that does, and it runs once.
+        let _ = self.cut_short.set(second);
+        self.shutdown.stop();
+        std::future::pending().await
+    }
+}
+
+/// The signals that this program listens to, from the moment that this is made.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// The operating system does not allow it.
+    pub(crate) fn install() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next one.
+    ///
+    /// Cancel safe: a signal is taken only when this returns.
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// Never, here.
+    pub(crate) fn install() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    async fn next(&mut self) -> Signal {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::Interrupt
+    }
+}

@@ -1,0 +1,13 @@
+//! Values on the command line: each is read once, and is right from then on.
+
+mod auth_source;
+mod duration;
+mod endpoint_path;
+mod listen_address;
+mod size;
+
+pub(crate) use self::auth_source::AuthSource;
+pub(crate) use self::duration::parse_duration;
+pub(crate) use self::endpoint_path::parse_endpoint_path;
+pub(crate) use self::listen_address::ListenAddress;
+pub(crate) use self::size::parse_size;

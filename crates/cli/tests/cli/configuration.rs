@@ -1,0 +1,112 @@
+//! What is wrong is told before anything is served: what, where, what to do, and the exit code by its kind.
+
+use std::net::TcpListener;
+
+use crate::process::{file, folder, run};
+
+/// Runs a command that must fail before it serves, and holds its words to the form that all failures have.
+#[track_caller]
+fn check(args: &[&str], code: i32, parts: &[&str]) {
+    let finished = run(args, "");
+    assert_eq!(finished.code, Some(code), "{args:?}: {finished:?}");
+    assert_eq!(finished.stdout, "", "{args:?}: words go to standard error");
+    assert!(finished.stderr.starts_with("error: "), "{args:?}: {finished:?}");
+    if code != 2 {
+        let hint = finished.stderr.lines().nth(1).unwrap_or_default();
+        assert!(hint.starts_with("hint: "), "{args:?}: {finished:?}");
+    }
+    for part in parts {
+        assert!(finished.stderr.contains(part), "{args:?}: no `{part}` in {}", finished.stderr);
+    }
+    for debug in ["Os {", "Err(", "Some(", "panicked"] {
+        assert!(!finished.stderr.contains(debug), "{args:?}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_wrong_command_line_says_what_would_be_right() {
+    for (args, parts) in [
+        (&["serve", "--builtin", "sqlite"][..], &["sqlite", "echo", "time"][..]),
+        (&["serve", "--builtin", "echo,"], &["echo", "time"]),
+        (&["serve", "--http", "nowhere"], &["HOST:PORT"]),
+        (&["serve", "--http", ":99999"], &["HOST:PORT"]),
+        (&["serve", "--path", "mcp"], &["/mcp"]),
+        (&["serve", "--path", "/healthz"], &["whether the server is well"]),
+        (&["serve", "--grace", "5"], &["5s"]),
+        (&["serve", "--session-ttl", "1d"], &["1h"]),
+        (&["serve", "--max-message", "4MB"], &["MiB"]),
+        (&["serve", "--max-sessions", "many"], &["many"]),
+        (&["serve", "--auth", "basic:file"], &["bearer:FILE"]),
+        (&["serve", "--log-level", "loud"], &["error, warn, info, debug, trace"]),
+        (&["serve", "--log-format", "xml"], &["text, json"]),
+        (&["serve", "--stdio", "--http", ":0"], &["--stdio", "--http"]),
+        (&["serve", "--stdio", "--auth", "bearer:x"], &["--stdio", "--auth"]),
+        (&["serve", "--auth", "bearer:x", "--insecure-no-auth"], &["--auth", "--insecure-no-auth"]),
+        (&["serve", "--tls"], &["--tls"]),
+        (&["sevre"], &["sevre", "serve"]),
+        (&["completions", "cmd"], &["bash", "zsh", "fish"]),
+    ] {
+        check(args, 2, parts);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_used_are_a_matter_of_configuration() {
+    let folder = folder("files_that_cannot_be_used");
+    let secret = "0123456789abcdef0123456789abcdef";
+    let auth = |name: &str, content: &str, mode| format!("bearer:{}", file(&folder, name, content, mode));
+    let missing = folder.join("missing").join("file");
+    let missing = missing.to_str().unwrap();
+    let missing_auth = format!("bearer:{missing}");
+    for (option, value, part) in [
+        ("--auth", missing_auth.as_str(), missing),
+        ("--auth", &auth("exposed", "ann 0123456789abcdef\n", 0o644), "chmod 600"),
+        ("--auth", &auth("malformed", "# one\nann\n", 0o600), "line 2"),
+        ("--auth", &auth("short", "ann secret\n", 0o600), "16 characters"),
+        ("--auth", &auth("empty", "\n", 0o600), "holds no token"),
+        ("--state-key", missing, missing),
+        ("--state-key", &file(&folder, "exposed-key", secret, 0o644), "chmod 600"),
+        ("--state-key", &file(&folder, "short-key", "secret", 0o600), "32 bytes"),
+        ("--log-file", missing, missing),
+        ("--port-file", missing, missing),
+        ("--port-file", folder.to_str().unwrap(), "port file"),
+    ] {
+        check(&["serve", "--http", ":0", option, value], 3, &[part]);
+    }
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_authentication_or_the_words_that_it_has_none() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        check(
+            &["serve", "--http", address],
+            3,
+            &["other machines", "--auth bearer:FILE", "--insecure-no-auth"],
+        );
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_the_way_to_another() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    check(&["serve", "--http", &address], 1, &[&address, "in use", "--http :0"]);
+}
+
+#[test]
+fn help_version_and_completions_are_data() {
+    for (args, part) in [
+        (&["--help"][..], "Exit codes"),
+        (&["help", "serve"], "--state-key"),
+        (&["--version"], env!("CARGO_PKG_VERSION")),
+        (&["completions", "bash"], "complete -F"),
+        (&["completions", "zsh"], "#compdef trunkline"),
+    ] {
+        let finished = run(args, "");
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{args:?}");
+        assert!(finished.stdout.contains(part), "{args:?}: {}", finished.stdout);
+    }
+    let nothing = run(&[], "");
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(2), ""));
+    assert!(nothing.stderr.contains("Usage: trunkline <COMMAND>"));
+}

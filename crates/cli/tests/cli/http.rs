@@ -1,0 +1,166 @@
+//! `serve` over HTTP: both eras on one path, two probes beside it, and strangers kept out of all three.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::bare_client::{Connection, get, mirror_headers, post, request, send};
+use crate::messages::{call, initialize, initialized, legacy, modern, parse_lines};
+use crate::process::{Running, file, folder};
+
+#[test]
+fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {
+    let (running, address) = Running::serve("both_eras", &[]);
+    let opened = post(address, &initialize(), &[]);
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let session = [
+        ("Mcp-Session-Id", opened.header("mcp-session-id").unwrap()),
+        ("MCP-Protocol-Version", "2025-11-25"),
+    ];
+    assert_eq!(post(address, &initialized(), &session).status, 202);
+    let echo = || call("echo", json!({ "message": "hello" }));
+    let answer = post(address, &legacy(2, "tools/call", echo()), &session);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "hello");
+    assert_eq!(send(address, "DELETE /mcp", &session, "").status, 204);
+    assert_eq!(post(address, &legacy(3, "ping", json!({})), &session).status, 404);
+
+    let answer = post(address, &modern(4, "tools/call", echo()), &[]);
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "hello");
+
+    running.signal(Signal::TERM);
+    let finished = running.wait();
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+}
+
+#[test]
+fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server() {
+    let (running, address) = Running::serve("banner", &[]);
+    let port_file = running.port_file.clone();
+    assert!(port_file.exists());
+    running.signal(Signal::INT);
+    let finished = running.wait();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for part in [
+        format!("claude mcp add --transport http trunkline http://{address}/mcp"),
+        format!("\"url\": \"http://{address}/mcp\""),
+        "echo, time".to_owned(),
+        "calls that wait for an answer do not survive a restart".to_owned(),
+        "shutting down".to_owned(),
+    ] {
+        assert!(finished.stderr.contains(&part), "{part}: {}", finished.stderr);
+    }
+    assert!(!port_file.exists());
+}
+
+#[test]
+fn a_log_of_json_is_nothing_but_json() {
+    let (running, address) = Running::serve("json_log", &["--log-format", "json"]);
+    running.signal(Signal::TERM);
+    let log = parse_lines(&running.wait().stderr);
+    let ready = log.iter().find(|line| line["message"] == "ready").unwrap();
+    assert_eq!(ready["url"], format!("http://{address}/mcp"));
+}
+
+#[test]
+fn probes_answer_while_the_server_is_well() {
+    let (_running, address) = Running::serve("probes", &[]);
+    let alive = get(address, "/healthz", &[]);
+    assert_eq!((alive.status, alive.body.as_str()), (200, "ok"));
+    let ready = get(address, "/readyz", &[]);
+    assert_eq!((ready.status, ready.json()), (200, json!({ "ready": true })));
+    let refused = send(address, "POST /healthz", &[], "{}");
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")));
+    assert_eq!(get(address, "/elsewhere", &[]).status, 404);
+}
+
+#[test]
+fn pages_and_names_from_elsewhere_reach_nothing() {
+    let (_running, address) = Running::serve("foreign", &[]);
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    for foreign in [
+        ("Origin", "http://evil.example"),
+        ("Origin", "null"),
+        ("Host", "evil.example"),
+        ("Host", "evil.example:7411"),
+    ] {
+        assert_eq!(post(address, &message, &[foreign]).status, 403, "{foreign:?}");
+        for path in ["/healthz", "/readyz"] {
+            let refused = get(address, path, &[foreign]);
+            assert_eq!(refused.status, 403, "{path} {foreign:?}");
+            assert_eq!(refused.header("access-control-allow-origin"), None);
+        }
+    }
+    assert_eq!(post(address, &message, &[("Origin", "http://localhost:3000")]).status, 200);
+}
+
+#[test]
+fn names_and_origins_that_are_allowed_pass() {
+    let options = ["--allow-origin", "https://app.example", "--allow-host", "mcp.example"];
+    let (_running, address) = Running::serve("allowed", &options);
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    let by_name = [("Origin", "https://app.example"), ("Host", "mcp.example:443")];
+    let answer = post(address, &message, &by_name);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(post(address, &message, &[("Origin", "https://other.example")]).status, 403);
+    assert_eq!(post(address, &message, &[("Host", "other.example")]).status, 403);
+}
+
+#[test]
+fn any_address_of_the_loopback_can_be_reached_by_its_own_name() {
+    let mut running = Running::start(&["serve", "--http", "127.0.0.2:0", "--log-format", "json"]);
+    let ready: serde_json::Value = serde_json::from_str(&running.wait_for("127.0.0.2:")).unwrap();
+    let address = ready["url"].as_str().and_then(|url| url.strip_prefix("http://")?.strip_suffix("/mcp"));
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    assert_eq!(post(address.unwrap().parse().unwrap(), &message, &[]).status, 200);
+}
+
+#[test]
+fn a_token_opens_the_endpoint_and_the_probes_need_none() {
+    let tokens = file(&folder("tokens-file"), "tokens", "ann 0123456789abcdef\n# bob is gone\n", 0o600);
+    let (running, address) = Running::serve("tokens", &["--auth", &format!("bearer:{tokens}")]);
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    let refused = post(address, &message, &[]);
+    assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")), "{refused:?}");
+    assert_eq!(post(address, &message, &[("Authorization", "Bearer fedcba9876543210")]).status, 401);
+    assert_eq!(post(address, &message, &[("Authorization", "Bearer 0123456789abcdef")]).status, 200);
+    assert_eq!(get(address, "/readyz", &[]).status, 200);
+    running.signal(Signal::TERM);
+    let finished = running.wait();
+    assert!(finished.stderr.contains("Authorization: Bearer TOKEN"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("0123456789abcdef"), "a token is never told");
+}
+
+#[test]
+fn streams_the_path_and_the_number_of_sessions_are_as_the_options_say() {
+    let (_running, address) =
+        Running::serve("options", &["--always-sse", "--path", "/tools", "--max-sessions", "1"]);
+    let message = initialize();
+    let open = || send(address, "POST /tools", &mirror_headers(&message), &message.to_string());
+    let first = open();
+    assert_eq!((first.status, first.header("content-type")), (200, Some("text/event-stream")), "{first:?}");
+    let second = open();
+    assert!(second.header("mcp-session-id").is_none() && second.body.contains("error"), "{second:?}");
+    assert_eq!(post(address, &message, &[]).status, 404);
+}
+
+#[test]
+fn an_idle_session_ends_after_the_time_that_the_option_says() {
+    let (_running, address) = Running::serve("ttl", &["--session-ttl", "0s"]);
+    let opened = post(address, &initialize(), &[]);
+    let id = opened.header("mcp-session-id").unwrap();
+    assert_eq!(post(address, &legacy(2, "ping", json!({})), &[("Mcp-Session-Id", id)]).status, 404);
+}
+
+#[test]
+fn one_connection_carries_several_requests() {
+    let (_running, address) = Running::serve("keep_alive", &[]);
+    let mut connection = Connection::open(address);
+    for round in 0..3 {
+        let message =
+            modern(round, "tools/call", call("echo", json!({ "message": format!("round {round}") })));
+        let mut headers = mirror_headers(&message);
+        headers.push(("Connection", "keep-alive"));
+        connection.write(&request(address, "POST /mcp", &headers, &message.to_string()));
+        connection.read_until(&format!("round {round}"));
+    }
+}

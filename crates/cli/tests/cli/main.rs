@@ -1,0 +1,17 @@
+//! The command as its users meet it: real processes, real pipes and real sockets.
+#![cfg(unix)]
+
+#[cfg(test)]
+mod bare_client;
+#[cfg(test)]
+mod configuration;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod shutdown;
+#[cfg(test)]
+mod stdio;

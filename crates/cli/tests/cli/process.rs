@@ -1,0 +1,190 @@
+//! Starting the command, and waiting for what it does with a deadline.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Long enough for any machine, and only ever waited for by a test that fails.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command is what is tested, and these tests start nothing else"
+)]
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    command.args(args);
+    command
+}
+
+/// A folder of one test.
+pub(crate) fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
+    // What an earlier run left must not be taken for ours.
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Writes a file with the given rights and returns its path as an argument.
+pub(crate) fn file(folder: &Path, name: &str, content: &str, mode: u32) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(name);
+    std::fs::write(&path, content).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// What a process left behind.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the command with some input to its end.
+#[track_caller]
+pub(crate) fn run(args: &[&str], input: &str) -> Finished {
+    let mut running = Running::start(args);
+    running.write(input);
+    running.finish()
+}
+
+/// Runs the command with a file as input and another as output.
+#[track_caller]
+pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Finished {
+    let mut command = command(args);
+    command.stdin(std::fs::File::open(input).unwrap()).stdout(std::fs::File::create(output).unwrap());
+    let mut finished = Running::spawn(command).finish();
+    finished.stdout = std::fs::read_to_string(output).unwrap();
+    finished
+}
+
+/// A process that runs until the test lets go of it.
+pub(crate) struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+    /// Lines of standard error that a test has waited past.
+    told: String,
+    /// Where a server that is ready says its address.
+    pub(crate) port_file: PathBuf,
+}
+
+impl Running {
+    #[track_caller]
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut command = command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    #[track_caller]
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().map_or_else(|| channel().1, lines_of);
+        let stderr = lines_of(child.stderr.take().unwrap());
+        Self { child, stdin, stdout, stderr, told: String::new(), port_file: PathBuf::new() }
+    }
+
+    /// Starts a server on a free port and waits until it is ready.
+    #[track_caller]
+    pub(crate) fn serve(test: &str, args: &[&str]) -> (Self, SocketAddr) {
+        let port_file = folder(test).join("address");
+        let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
+        let mut running = Self::start(&[&fixed[..], args].concat());
+        // Whatever its form, the first line says where the server listens, after the file was written.
+        running.wait_for("127.0.0.1:");
+        let address = std::fs::read_to_string(&port_file).unwrap();
+        running.port_file = port_file;
+        (running, address.trim_end().parse().unwrap())
+    }
+
+    #[track_caller]
+    pub(crate) fn write(&mut self, input: &str) {
+        self.stdin.as_mut().unwrap().write_all(input.as_bytes()).unwrap();
+    }
+
+    /// Waits for the next line of standard output.
+    #[track_caller]
+    pub(crate) fn read_line(&self) -> String {
+        self.stdout.recv_timeout(DEADLINE).expect("a line of standard output")
+    }
+
+    /// Waits for a line of standard error that contains a text, and returns it.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, text: &str) -> String {
+        loop {
+            match self.stderr.recv_timeout(DEADLINE) {
+                Ok(line) => {
+                    self.told.push_str(&line);
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
+                Err(_) => panic!("no `{text}` on standard error, only:\n{}", self.told),
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Closes the input and waits until the process has ended.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Finished {
+        drop(self.stdin.take());
+        self.wait()
+    }
+
+    /// Waits until the process has ended by itself, its input still open.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Finished {
+        // Both streams end when the process does, so that its end is an event and not something to poll for.
+        let stdout = rest_of(&self.stdout);
+        let stderr = std::mem::take(&mut self.told) + &rest_of(&self.stderr);
+        Finished { code: self.child.wait().unwrap().code(), stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines_of(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while reader.read_line(&mut line).is_ok_and(|count| count > 0) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+#[track_caller]
+fn rest_of(lines: &Receiver<String>) -> String {
+    let mut rest = String::new();
+    loop {
+        match lines.recv_timeout(DEADLINE) {
+            Ok(line) => rest.push_str(&line),
+            Err(RecvTimeoutError::Disconnected) => return rest,
+            Err(RecvTimeoutError::Timeout) => panic!("the process has not ended; so far:\n{rest}"),
+        }
+    }
+}

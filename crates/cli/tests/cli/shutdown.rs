@@ -1,0 +1,97 @@
+//! How a server leaves: streams are told, what is under way may finish, and a second signal is final.
+
+use std::net::SocketAddr;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::bare_client::{Connection, get, mirror_headers, post, request};
+use crate::messages::{call, initialize, modern};
+use crate::process::Running;
+
+/// Opens a request whose body never comes whole, and returns when the server has begun to read it.
+fn half_a_request(address: SocketAddr) -> Connection {
+    let mut connection = Connection::open(address);
+    let headers = [("Content-Length", "100"), ("Expect", "100-continue")];
+    connection.write(&request(address, "POST /mcp", &headers, ""));
+    connection.read_until("100 Continue");
+    connection
+}
+
+#[test]
+fn a_standing_stream_is_closed_with_its_result_at_the_first_signal() {
+    let (running, address) = Running::serve("listen", &[]);
+    let listen = modern(7, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    let mut stream = Connection::open(address);
+    stream.write(&request(address, "POST /mcp", &mirror_headers(&listen), &listen.to_string()));
+    stream.read_until("notifications/subscriptions/acknowledged");
+    running.signal(Signal::TERM);
+    let all = stream.read_to_end();
+    let last = all.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+    let result: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!((&result["id"], result.get("result").is_some()), (&json!(7), true), "{result}");
+    assert!(all.ends_with("0\r\n\r\n"), "the body ends as HTTP says: {all}");
+    assert_eq!(running.wait().code, Some(0));
+}
+
+#[test]
+fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
+    let (running, address) = Running::serve("legacy_stream", &[]);
+    let opened = post(address, &initialize(), &[]);
+    let mut stream = Connection::open(address);
+    let headers = [
+        ("Mcp-Session-Id", opened.header("mcp-session-id").unwrap()),
+        ("MCP-Protocol-Version", "2025-11-25"),
+        ("Accept", "text/event-stream"),
+    ];
+    stream.write(&request(address, "GET /mcp", &headers, ""));
+    stream.read_until("text/event-stream");
+    let mut silent = Connection::open(address);
+    let mut kept = Connection::open(address);
+    kept.write(&request(address, "GET /healthz", &[("Connection", "keep-alive")], ""));
+    kept.read_until("ok");
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
+    stream.read_to_end();
+    assert_eq!(silent.read_to_end(), "");
+    kept.read_to_end();
+}
+
+#[test]
+fn a_second_signal_ends_at_once_what_still_drains() {
+    for (second, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
+        let (mut running, address) = Running::serve("second_signal", &["--grace", "1h"]);
+        let _half = half_a_request(address);
+        running.signal(Signal::TERM);
+        running.wait_for("shutting down");
+        running.signal(second);
+        let finished = running.wait();
+        assert_eq!(finished.code, Some(code), "{second:?}: {finished:?}");
+        assert_eq!(finished.stderr.contains("error: a second interrupt"), code == 130, "{finished:?}");
+    }
+}
+
+#[test]
+fn nobody_is_waited_for_longer_than_the_grace() {
+    let (running, address) = Running::serve("grace", &["--grace", "50ms"]);
+    let mut half = half_a_request(address);
+    running.signal(Signal::TERM);
+    let finished = running.wait();
+    // No call had begun, so nothing that was promised is lost.
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    half.read_to_end();
+}
+
+#[test]
+fn it_is_unready_before_it_stops_serving_if_it_is_told_to_wait() {
+    let (mut running, address) = Running::serve("drain_delay", &["--drain-delay", "1h"]);
+    running.signal(Signal::TERM);
+    running.wait_for("shutting down");
+    let ready = get(address, "/readyz", &[]);
+    assert_eq!((ready.status, ready.json()), (503, json!({ "ready": false, "reason": "shutting down" })));
+    assert_eq!(get(address, "/healthz", &[]).status, 200);
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "still here" })));
+    assert_eq!(post(address, &message, &[]).status, 200);
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
+}

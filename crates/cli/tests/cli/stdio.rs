@@ -1,0 +1,104 @@
+//! `serve --stdio`: what goes in by lines comes out by lines, and nothing else does.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::messages::{call, initialize, initialized, legacy, lines, modern, parse_lines};
+use crate::process::{Running, file, folder, run, run_with_files};
+
+#[test]
+fn legacy_lines_are_answered_and_the_end_of_the_input_is_a_clean_end() {
+    let input = lines(&[initialize(), initialized(), legacy(2, "tools/list", json!({}))]);
+    let finished = run(&["serve", "--stdio"], &input);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stderr, "", "nothing went wrong, so nothing is said");
+    let answers = parse_lines(&finished.stdout);
+    assert_eq!(answers.len(), 2, "a notification has no answer: {answers:?}");
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
+    let tools = answers[1]["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["convert", "echo", "now"]);
+}
+
+#[test]
+fn modern_lines_are_answered_without_a_handshake() {
+    let berlin = call("convert", json!({ "time": "2026-07-28T14:30", "from": "UTC", "to": "Europe/Berlin" }));
+    let input = lines(&[
+        modern(1, "server/discover", json!({})),
+        modern(2, "tools/call", call("echo", json!({ "message": "hello" }))),
+        modern(3, "tools/call", berlin),
+        modern(4, "tools/call", call("now", json!({ "timezone": "Mars/Phobos" }))),
+        modern(5, "resources/read", json!({ "uri": "time://now" })),
+    ]);
+    let finished = run(&["serve", "--stdio"], &input);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let mut answers = parse_lines(&finished.stdout);
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(answers.len(), 5);
+    assert!(answers[0]["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")));
+    assert_eq!(answers[1]["result"]["content"][0]["text"], "hello");
+    assert_eq!(answers[2]["result"]["structuredContent"]["to"]["time"], "2026-07-28T16:30:00+02:00");
+    assert_eq!(answers[3]["result"]["isError"], true);
+    let now = answers[4]["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(now.ends_with("+00:00"), "{now}");
+}
+
+#[test]
+fn only_the_chosen_built_in_servers_are_there() {
+    for (chosen, expected) in [("echo", vec!["echo"]), ("time", vec!["convert", "now"])] {
+        let finished =
+            run(&["serve", "--stdio", "--builtin", chosen], &lines(&[modern(1, "tools/list", json!({}))]));
+        let answers = parse_lines(&finished.stdout);
+        let tools = answers[0]["result"]["tools"].as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, expected);
+    }
+}
+
+#[test]
+fn every_answer_reaches_a_file() {
+    let folder = folder("every_answer_reaches_a_file");
+    let calls: Vec<_> = (0..200)
+        .map(|id| modern(id, "tools/call", call("echo", json!({ "message": "x".repeat(500) }))))
+        .collect();
+    let input = file(&folder, "input", &lines(&calls), 0o600);
+    let finished = run_with_files(&["serve", "--stdio"], input.as_ref(), &folder.join("output"));
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(parse_lines(&finished.stdout).len(), calls.len());
+}
+
+#[test]
+fn logs_go_to_their_file_as_json_and_never_to_standard_output() {
+    let path = folder("logs_go_to_their_file").join("log");
+    let path = path.to_str().unwrap();
+    let args = ["serve", "--stdio", "--log-level", "trace", "--log-format", "json", "--log-file", path];
+    let finished = run(&args, &lines(&[initialize()]));
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
+    assert_eq!(parse_lines(&finished.stdout).len(), 1);
+    let log = parse_lines(&std::fs::read_to_string(path).unwrap());
+    assert!(log.iter().any(|line| line["message"] == "session opened"), "{log:?}");
+    assert!(log.iter().all(|line| line["level"] != "ERROR"), "{log:?}");
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_and_the_next_one_answered() {
+    let long = modern(1, "tools/call", call("echo", json!({ "message": "x".repeat(2000) })));
+    let input = lines(&[long, modern(2, "tools/call", call("echo", json!({ "message": "short" })))]);
+    let finished = run(&["serve", "--stdio", "--max-message", "1KiB"], &input);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let answers = parse_lines(&finished.stdout);
+    assert!(answers[0]["error"]["message"].as_str().unwrap().contains("1024 bytes"), "{answers:?}");
+    assert_eq!(answers[1]["result"]["content"][0]["text"], "short");
+}
+
+#[test]
+fn a_signal_ends_it_while_the_input_stays_open() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut running = Running::start(&["serve", "--stdio"]);
+        running.write(&lines(&[initialize()]));
+        assert!(running.read_line().contains("protocolVersion"));
+        running.signal(signal);
+        let finished = running.wait();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+}

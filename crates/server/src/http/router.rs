@@ -1,0 +1,52 @@
+use super::endpoint::HttpService;
+
+impl HttpService {
+    /// Returns an axum router with the endpoint at its path, to be merged into a program's own.
+    ///
+    /// A program that serves the router by itself calls [`HttpService::sweep`] now and then.
+    pub fn into_router(self) -> axum::Router {
+        let path = self.inner.options.path.clone();
+        axum::Router::new().route_service(&path, self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, StatusCode};
+    use http_body_util::BodyExt as _;
+    use serde_json::{Value, json};
+    use tower_service::Service as _;
+
+    use crate::http::HttpOptions;
+    use crate::{HostOptions, Server, Tool};
+
+    #[tokio::test]
+    async fn a_router_answers_at_the_path_of_the_endpoint_only() {
+        let server = Server::new("test").with(Tool::new("hello").run(async || "hi"));
+        let service = server.host(HostOptions::default()).unwrap().http(HttpOptions::default());
+        let mut router = service.into_router();
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "hello",
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        }});
+        let request = |path: &str| {
+            Request::post(path)
+                .header("host", "localhost")
+                .header("content-type", "application/json")
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", "hello")
+                .body(axum::body::Body::from(body.to_string()))
+                .unwrap()
+        };
+        let response = router.call(request("/mcp")).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let answer: Value =
+            serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], "hi");
+        assert_eq!(router.call(request("/other")).await.unwrap().status(), StatusCode::NOT_FOUND);
+    }
+}

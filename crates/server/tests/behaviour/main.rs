@@ -1,0 +1,22 @@
+//! What a server does over HTTP and over channels, seen from outside: one module a subject.
+//!
+//! Nothing here opens a socket. Time is tokio's paused clock, so that a wait which never ends fails at once instead of
+//! hanging the run.
+
+#[cfg(test)]
+mod support;
+
+#[cfg(test)]
+mod isolation;
+#[cfg(test)]
+mod parked;
+#[cfg(test)]
+mod portable_rounds;
+#[cfg(test)]
+mod questions;
+#[cfg(test)]
+mod rounds;
+#[cfg(test)]
+mod sessions;
+#[cfg(test)]
+mod state;

@@ -1,0 +1,304 @@
+//! Legacy sessions over HTTP: who may use one, how long, and what it remembers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use trunkline_server::http::{BearerTokens, HttpOptions};
+use trunkline_server::protocol::Level;
+use trunkline_server::session::SessionLimits;
+use trunkline_server::{Context, Host, Server, Tool};
+
+use crate::support::{Client, code, host, legacy, legacy_tool, note, service, tool_text};
+
+const OVER_HTTP: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// What no session was ever called.
+const UNKNOWN: &str = "0123456789abcdef0123456789abcdef";
+
+fn server() -> Server {
+    Server::new("s").with(Tool::new("hello").run(async || "hello")).with(Tool::new("talk").run(
+        async |cx: Context| {
+            for level in Level::ALL {
+                cx.log(level, level.as_str());
+            }
+            "said"
+        },
+    ))
+}
+
+fn short_lived(host: &Host) -> Client {
+    let session_limits = SessionLimits { idle: Duration::from_millis(30), ..SessionLimits::default() };
+    let tokens = BearerTokens::new([("ann", "ann-token-0123456")]);
+    let authenticator = Arc::new(tokens);
+    Client::of(&host.http(HttpOptions { session_limits, authenticator, ..HttpOptions::default() }))
+        .named("ann")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_nobody_opened_is_not_found_and_costs_nothing() {
+    let host = host(&server());
+    let client = Client::new(&host).with("mcp-protocol-version", "2025-11-25");
+    let long = "a".repeat(4000);
+    for id in [UNKNOWN, "x", "", &long, "../../etc/passwd", "00000000-0000-0000-0000-000000000000"] {
+        let client = client.clone().with("mcp-session-id", id);
+        for response in [
+            client.post(&legacy_tool(1, "hello")).await,
+            client.post(&note("notifications/initialized", json!({}))).await,
+            client.post(&json!({ "jsonrpc": "2.0", "id": 1, "result": {} })).await,
+            client.get().await,
+            client.resume("1-0").await,
+            client.delete().await,
+        ] {
+            assert_eq!(response.status, 404, "{id}");
+        }
+    }
+    assert_eq!(client.service.sessions(), 0);
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_session_is_told_to_initialize() {
+    let host = host(&server());
+    let bare = Client::new(&host);
+    for client in [bare.clone(), bare.with("mcp-protocol-version", "2025-06-18")] {
+        let with_id = client.post(&legacy_tool(7, "hello")).await;
+        assert_eq!(with_id.status, 400);
+        let answer = with_id.answer().await;
+        assert_eq!(answer["id"], 7, "the refusal belongs to the request");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("`initialize`"), "{answer}");
+        for response in [
+            client.post(&note("notifications/initialized", json!({}))).await,
+            client.get().await,
+            client.delete().await,
+        ] {
+            assert_eq!(response.status, 400);
+            let answer = response.answer().await;
+            assert!(answer["error"]["message"].as_str().unwrap().contains("`initialize`"), "{answer}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_not_found_by_anybody_but_who_opened_it() {
+    let host = host(&server());
+    let service = service(&host);
+    let ann = Client::of(&service).named("ann").initialized("2025-11-25").await;
+    let thief = ann.clone().named("bob");
+    for stolen in [
+        thief.post(&legacy_tool(1, "hello")).await,
+        thief.post(&note("notifications/cancelled", json!({ "requestId": 1 }))).await,
+        thief.get().await,
+        thief.resume("1-0").await,
+        thief.delete().await,
+    ] {
+        assert_eq!(stolen.status, 404);
+    }
+    for nobody in [ann.clone().without("authorization"), ann.clone().with("authorization", "Bearer guess")] {
+        for refused in
+            [nobody.post(&legacy_tool(1, "hello")).await, nobody.get().await, nobody.delete().await]
+        {
+            assert_eq!(refused.status, 401);
+        }
+    }
+    assert_eq!(tool_text(&ann.post(&legacy_tool(1, "hello")).await.answer().await), "hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_deleted_is_not_found_again() {
+    let host = host(&server());
+    for revision in OVER_HTTP {
+        let client = Client::new(&host).initialized(revision).await;
+        assert_eq!(client.service.sessions(), 1);
+        assert_eq!(client.delete().await.status, 204);
+        assert_eq!(client.service.sessions(), 0);
+        for gone in [client.post(&legacy_tool(1, "hello")).await, client.get().await, client.delete().await] {
+            assert_eq!(gone.status, 404, "{revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_used_expires() {
+    let host = host(&server());
+    let client = short_lived(&host).initialized("2025-11-25").await;
+    assert_eq!(client.service.sessions(), 1);
+    // Sessions are timed by the clock of the machine, which does not stand still for tests.
+    let begun = Instant::now();
+    while client.service.sessions() > 0 {
+        client.service.sweep().await;
+        assert!(begun.elapsed() < Duration::from_secs(30), "the session never expired");
+        tokio::task::yield_now().await;
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(25), "{:?}", begun.elapsed());
+    assert_eq!(client.post(&legacy_tool(1, "hello")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_session_with_a_call_or_a_stream_does_not_expire() {
+    let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
+    let host = host(&Server::new("s").with(endless));
+    let busy = short_lived(&host).initialized("2025-11-25").await;
+    let stream = {
+        let busy = busy.clone();
+        tokio::spawn(async move { busy.post(&legacy_tool(1, "endless")).await })
+    };
+    let standing = Client::of(&busy.service).named("ann").initialized("2025-11-25").await;
+    let listening = standing.get().await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(100) {
+        busy.service.sweep().await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(busy.service.sessions(), 2);
+    drop(listening);
+    assert_eq!(busy.delete().await.status, 204, "a busy session still ends when it is told to");
+    stream.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_header_is_checked_on_every_request_but_the_first() {
+    let host = host(&server());
+    for revision in OVER_HTTP {
+        for odd in ["2024-01-01", "1.0.0", "", "2025-11-25, 2025-06-18"] {
+            let opened = Client::new(&host).with("mcp-protocol-version", odd);
+            let client = opened.initialized(revision).await;
+            let wrong = client.clone().with("mcp-protocol-version", odd);
+            for response in [wrong.post(&legacy_tool(1, "hello")).await, wrong.get().await] {
+                assert_eq!(response.status, 400, "{revision} {odd}");
+            }
+            let right = client.post(&legacy_tool(2, "hello")).await;
+            assert_eq!(tool_text(&right.answer().await), "hello");
+            let absent = client.clone().without("mcp-protocol-version");
+            assert_eq!(tool_text(&absent.post(&legacy_tool(3, "hello")).await.answer().await), "hello");
+        }
+    }
+    let modern =
+        Client::new(&host).with("mcp-protocol-version", "2026-07-28").initialized("2025-11-25").await;
+    assert_eq!(tool_text(&modern.post(&legacy_tool(1, "hello")).await.answer().await), "hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_is_answered_with_a_revision_that_both_speak() {
+    let host = host(&server());
+    for (asked, spoken) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-11-05", "2024-11-05"),
+        ("2026-07-28", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
+    ] {
+        let params = json!({ "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "c" } });
+        let opened = Client::new(&host).post(&legacy(1, "initialize", params)).await;
+        assert!(opened.header("mcp-session-id").is_some());
+        assert_eq!(opened.answer().await["result"]["protocolVersion"], spoken, "{asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_answered_before_the_client_says_that_it_is_initialized() {
+    let host = host(&server());
+    let client = Client::new(&host);
+    for revision in OVER_HTTP {
+        let params =
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "c" } });
+        let opened = client.post(&legacy(1, "initialize", params)).await;
+        let early = client.clone().with("mcp-session-id", opened.header("mcp-session-id").unwrap());
+        for (method, params) in [
+            ("ping", json!({})),
+            ("logging/setLevel", json!({ "level": "error" })),
+            ("tools/list", json!({})),
+            ("tools/call", json!({ "name": "hello" })),
+        ] {
+            let response = early.post(&legacy(2, method, params)).await;
+            assert_eq!(response.status, 200, "{revision} {method}");
+            assert!(response.answer().await.get("result").is_some(), "{revision} {method}");
+        }
+    }
+}
+
+async fn levels_heard(client: &Client) -> Vec<String> {
+    let mut messages = client.post(&legacy_tool(1, "talk")).await.rest().await;
+    messages.pop();
+    messages.iter().map(|message| message["params"]["level"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_session_hears_logs_of_its_own_level() {
+    let host = host(&server());
+    let service = host.http(HttpOptions::default());
+    let [mild, grave] = [Client::of(&service), Client::of(&service)];
+    let mild = mild.initialized("2025-11-25").await;
+    let grave = grave.initialized("2025-06-18").await;
+    for (client, level) in [(&mild, "debug"), (&grave, "critical")] {
+        let set = client.post(&legacy(1, "logging/setLevel", json!({ "level": level }))).await;
+        assert_eq!(set.answer().await["result"], json!({}));
+    }
+    assert_eq!(levels_heard(&mild).await.len(), 8);
+    assert_eq!(levels_heard(&grave).await, ["critical", "alert", "emergency"]);
+    for wrong in [json!({ "level": "loud" }), json!({}), json!({ "level": 3 })] {
+        let refused = grave.post(&legacy(1, "logging/setLevel", wrong)).await.answer().await;
+        assert_eq!(code(&refused), -32602);
+    }
+    assert_eq!(levels_heard(&grave).await.len(), 3, "a refused level changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_ids_are_long_unguessable_and_printable() {
+    let host = host(&server());
+    let client = Client::new(&host);
+    let mut ids = HashSet::new();
+    for _ in 0..500 {
+        let id = client.clone().initialized("2025-11-25").await.session().to_owned();
+        assert!(id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)), "{id}");
+        assert!(id.len() >= 22, "128 bits need 22 characters of base64 and 32 of hexadecimal: {id}");
+        ids.insert(id);
+    }
+    assert_eq!(ids.len(), 500);
+    // Every place of the id varies, so that none of it is a counter or a constant.
+    let places = ids.iter().map(String::len).min().unwrap();
+    for place in 0..places {
+        let seen: HashSet<u8> = ids.iter().map(|id| id.as_bytes()[place]).collect();
+        assert!(seen.len() > 8, "place {place} takes only {} values", seen.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_handshake_opens_a_second_session() {
+    let host = host(&server());
+    let first = Client::new(&host).initialized("2025-11-25").await;
+    let second = first.clone().initialized("2025-06-18").await;
+    assert_ne!(first.session(), second.session());
+    for client in [&first, &second] {
+        assert_eq!(tool_text(&client.post(&legacy_tool(1, "hello")).await.answer().await), "hello");
+    }
+    assert_eq!(first.service.sessions(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_request_has_no_session_even_if_it_names_one() {
+    let host = host(&server());
+    let client = Client::new(&host).with("mcp-session-id", UNKNOWN).with("last-event-id", "1-1");
+    let response = client.post(&crate::support::Modern::tool("hello").value()).await;
+    assert_eq!(response.header("mcp-session-id"), None);
+    assert_eq!(tool_text(&response.answer().await), "hello");
+    assert_eq!(client.service.sessions(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_that_is_malformed_opens_nothing() {
+    let host = host(&server());
+    let client = Client::new(&host);
+    for params in [
+        json!({}),
+        json!({ "protocolVersion": 7, "capabilities": {} }),
+        json!({ "protocolVersion": "2025-11-25", "capabilities": [] }),
+    ] {
+        let refused = client.post(&legacy(1, "initialize", params.clone())).await;
+        assert_eq!(refused.header("mcp-session-id"), None);
+        assert_eq!(code(&refused.answer().await), -32602, "{params}");
+    }
+    assert_eq!(client.service.sessions(), 0);
+}

@@ -1,0 +1,156 @@
+//! `requestState`: whose it is, what for, how often and how long. What does not fit is refused and never asked again.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trunkline_server::{Confirm, Context, Limits, Prompt, Server, Tool, ToolError, ask};
+
+use crate::rounds::accept;
+use crate::support::{
+    Client, Line, Modern, Peer, code, host, host_with, lines, questions, service, settle, state, tool_text,
+};
+
+async fn confirm(cx: Context) -> Result<String, ToolError> {
+    let Confirm(yes) = cx.ask(ask("Sure?").key("sure")).await?;
+    Ok(yes.to_string())
+}
+
+fn server() -> Server {
+    let schema = json!({ "type": "object" });
+    let raw = |tool: Tool| tool.input_schema(schema.clone()).run_raw(|cx, _| confirm(cx));
+    Server::new("asker")
+        .with(raw(Tool::new("live")))
+        .with(raw(Tool::new("other")))
+        .with(raw(Tool::new("replayed").replay()))
+        .with(Prompt::new("live").get(confirm))
+}
+
+fn call(tool: &str) -> Modern {
+    Modern::tool(tool).arguments(json!({ "n": 1, "list": [1, { "a": 2, "b": 3 }] }))
+}
+
+fn answered(request: Modern, asked: &Value) -> Modern {
+    request.id("retry").after(asked).answers(json!({ "sure": accept(true) }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_was_tampered_with_is_refused() {
+    let host = host(&server());
+    for tool in ["live", "replayed"] {
+        for mut line in lines(&host) {
+            let asked = line.call(&call(tool)).await;
+            let good = state(&asked);
+            let mut flipped = good.clone().into_bytes();
+            flipped[40] = if flipped[40] == b'A' { b'B' } else { b'A' };
+            let flipped = String::from_utf8(flipped).unwrap();
+            let cut = &good[..good.len() - 4];
+            for bad in [flipped.as_str(), cut, "", "x", &good.repeat(2), &format!("{good}="), "\u{1F512}"] {
+                let answer = line.call(&answered(call(tool), &asked).state(bad)).await;
+                assert_eq!(code(&answer), -32602, "{tool} {bad}");
+            }
+            for bad in [json!(7), json!({}), json!([good]), json!(true)] {
+                let answer = line.call(&answered(call(tool), &asked).param("requestState", bad)).await;
+                assert_eq!(code(&answer), -32602, "{tool}");
+            }
+            assert_eq!(tool_text(&line.call(&answered(call(tool), &asked)).await), "true");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_belongs_to_one_tool_and_its_arguments() {
+    let host = host(&server());
+    let with = |arguments| Modern::tool("live").arguments(arguments);
+    for mut line in lines(&host) {
+        let asked = line.call(&call("live")).await;
+        for other in [
+            call("other"),
+            call("replayed"),
+            with(json!({ "n": 2, "list": [1, { "a": 2, "b": 3 }] })),
+            with(json!({ "n": 1, "list": [{ "a": 2, "b": 3 }, 1] })),
+            with(json!({ "n": 1 })),
+            Modern::tool("live"),
+            Modern::new("prompts/get")
+                .param("name", json!("live"))
+                .arguments(json!({ "n": 1, "list": [1, { "a": 2, "b": 3 }] })),
+        ] {
+            let answer = line.call(&answered(other.clone(), &asked)).await;
+            assert_eq!(code(&answer), -32602, "{other:?}");
+        }
+        // The order of keys is no part of the arguments, and neither is what belongs to the protocol.
+        let same = with(json!({ "list": [1, { "b": 3, "a": 2 }], "n": 1 })).token("t").level("debug");
+        assert_eq!(tool_text(&line.call(&answered(same, &asked)).await), "true");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_belongs_to_one_principal() {
+    let host = host(&server());
+    let service = service(&host);
+    let [ann, bob] = ["ann", "bob"].map(|name| Client::of(&service).named(name));
+    for tool in ["live", "replayed"] {
+        let asked = ann.post(&call(tool).value()).await.answer().await;
+        let stolen = bob.post(&answered(call(tool), &asked).value()).await.answer().await;
+        assert_eq!(code(&stolen), -32602, "{tool}");
+        let own = ann.post(&answered(call(tool), &asked).value()).await.answer().await;
+        assert_eq!(tool_text(&own), "true", "a stranger's attempt does not spend the state");
+    }
+    let mut peer = Peer::new(&host);
+    let asked = peer.call(&call("live").value()).await;
+    let anonymous = Client::new(&host);
+    let taken = anonymous.post(&answered(call("live"), &asked).value()).await.answer().await;
+    assert_eq!(code(&taken), -32602, "what a process began does not go on over HTTP");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_state_of_a_parked_call_is_good_for_one_retry() {
+    let host = host(&server());
+    for mut line in lines(&host) {
+        let first = line.call(&call("live")).await;
+        let second = line.call(&call("live").id(2).after(&first)).await;
+        assert_eq!(questions(&second), ["sure"]);
+        assert_eq!(code(&line.call(&answered(call("live"), &first)).await), -32602);
+        assert_eq!(tool_text(&line.call(&answered(call("live"), &second)).await), "true");
+        for spent in [&first, &second] {
+            assert_eq!(code(&line.call(&answered(call("live"), spent)).await), -32602);
+        }
+    }
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_call_ends_when_its_time_is_over() {
+    let limits = Limits { parked_for: Duration::from_secs(60), ..Limits::default() };
+    let host = host_with(&server(), limits);
+    for mut line in lines(&host) {
+        let asked = line.call(&call("live")).await;
+        assert_eq!(host.load(), (0, 1));
+        settle().await;
+        tokio::time::advance(Duration::from_secs(61)).await;
+        settle().await;
+        assert_eq!(host.load(), (0, 0));
+        assert_eq!(code(&line.call(&answered(call("live"), &asked)).await), -32602);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_travels_whole_expires_too() {
+    let limits = Limits { parked_for: Duration::ZERO, ..Limits::default() };
+    let host = host_with(&server(), limits);
+    for mut line in lines(&host) {
+        let asked = line.call(&call("replayed")).await;
+        assert_eq!(questions(&asked), ["sure"]);
+        assert_eq!(code(&line.call(&answered(call("replayed"), &asked)).await), -32602);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_http_a_stale_state_is_an_ordinary_answer() {
+    let host = host(&server());
+    let mut line = Line::Http(Client::new(&host));
+    let asked = line.call(&call("live")).await;
+    let Line::Http(client) = line else { unreachable!() };
+    let refused = client.post(&answered(call("other"), &asked).value()).await;
+    assert_eq!(refused.status, 200);
+    assert_eq!(refused.answer().await["id"], "retry");
+}

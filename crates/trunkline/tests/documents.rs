@@ -1,0 +1,163 @@
+//! What the documents say of the tree is true of it: the example, the numbers, the files and the tests.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use trunkline::Limits;
+use trunkline::protocol::envelope::Bounds;
+use trunkline::session::{EventLimits, SessionLimits};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders up").to_owned()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(root().join(path)).expect("a file of the workspace")
+}
+
+/// Returns the code spans of a document, without its blocks of code.
+fn code_spans(document: &str) -> Vec<String> {
+    let prose: Vec<&str> = document.split("```").step_by(2).collect();
+    prose.join("").split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_readme_shows_the_example_as_it_is() {
+    let example = read("examples/demo.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
+    assert!(code.lines().count() <= 15, "the README promises fifteen lines");
+}
+
+#[test]
+fn files_that_documents_name_are_there() {
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/limits.md"] {
+        let spans = code_spans(&read(document));
+        let named = spans.iter().filter(|span| {
+            !span.contains([' ', '{', '*'])
+                && (span.ends_with(".rs") || span.ends_with(".md") || span.ends_with(".toml"))
+        });
+        for path in named {
+            assert!(root().join(path).exists(), "{document} names {path}");
+        }
+        for link in read(document).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let folder = Path::new(document).parent().expect("a folder");
+            let outside = link.starts_with("http");
+            assert!(
+                outside || file.is_empty() || root().join(folder).join(file).exists(),
+                "{document} links {link}"
+            );
+        }
+    }
+}
+
+#[test]
+fn tests_that_hold_the_invariants_are_there() {
+    let mut sources = String::new();
+    for folder in ["crates", "fuzz", "xtask", "conformance"] {
+        gather(&root().join(folder), &mut sources);
+    }
+    let spans = code_spans(&read("ARCHITECTURE.md"));
+    let sentence = |span: &&String| {
+        span.matches('_').count() >= 3
+            && span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let named: Vec<_> = spans.iter().filter(sentence).collect();
+    assert!(named.len() >= 10, "every invariant names its test: {named:?}");
+    for test in named {
+        assert!(sources.contains(&format!("fn {test}()")), "ARCHITECTURE.md names {test}");
+    }
+}
+
+fn gather(folder: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(folder).expect("a folder of the workspace").flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.ends_with("target") {
+            gather(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push_str(&std::fs::read_to_string(&path).expect("a source file"));
+        }
+    }
+}
+
+/// Writes rows of `docs/limits.md` as they must be, up to what is said of the number.
+macro_rules! rows {
+    ($limits:ident { $($field:ident: $write:ident),* $(,)? }) => {{
+        // No `..`: a field that is added must be added to the document too.
+        let $limits { $($field),* } = $limits::default();
+        vec![$(format!("| `{}::{}` | {} |", stringify!($limits), stringify!($field), $write($field))),*]
+    }};
+}
+
+#[test]
+fn every_default_is_in_the_document_of_limits() {
+    let limits = {
+        let Limits { bounds, .. } = Limits::default();
+        let Bounds { depth, batch } = bounds;
+        [format!("| `Bounds::depth` | {} |", count(depth)), format!("| `Bounds::batch` | {} |", count(batch))]
+    };
+    let rows = [
+        limits.to_vec(),
+        rows!(Limits {
+            message_bytes: size,
+            bounds: both,
+            calls: count,
+            calls_per_channel: count,
+            queued_bytes: size,
+            parked_for: time,
+            parked_per_principal: count,
+            parked: count,
+            state_bytes: size,
+            stream_after: time,
+            keep_alive: time,
+            body_within: time,
+            head_within: time,
+            connections: count,
+            connections_per_address: count,
+            streams_per_session: count,
+            listens: count,
+            listens_per_principal: count,
+            answers_after_end: time,
+        }),
+        rows!(SessionLimits {
+            total: count,
+            per_principal: count,
+            record_bytes: size,
+            idle: time,
+            absolute: time
+        }),
+        rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
+    ]
+    .concat();
+    let document = read("docs/limits.md");
+    for row in rows {
+        assert!(document.lines().any(|line| line.starts_with(&row)), "docs/limits.md lacks {row}");
+    }
+}
+
+fn both(_: Bounds) -> &'static str {
+    "as below"
+}
+
+fn count(number: usize) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1000, number % 1000),
+    }
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes => format!("{} KiB", bytes >> 10),
+    }
+}
+
+fn time(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}

@@ -41,7 +41,7 @@ impl Listen {
         let share = core.listens.take(principal).ok_or(Refusal::TOO_MANY)?;
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
         let subscription = core.handler.watch(filter.clone());
-        Ok(Self { core: core.clone(), id, filter, subscription, _share: share })
+        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription, _share: share })
     }
 
     pub(crate) fn id(&self) -> &Id {
@@ -124,13 +124,11 @@ fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
             list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?
         }
     };
-    if uris.len() > Filter::MOST_URIS {
-        return Err(malformed("names too many resources"));
-    }
-    Ok(Filter {
+    let filter = Filter {
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
-    })
+    };
+    if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

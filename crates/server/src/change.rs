@@ -29,9 +29,18 @@ impl Filter {
     /// The most resources that one subscriber may watch.
     pub const MOST_URIS: usize = 1024;
 
+    /// The most bytes that the addresses of those resources may have together.
+    pub const MOST_URI_BYTES: usize = 128 << 10;
+
     /// Everything but the content of single resources.
     pub fn lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+    }
+
+    /// Reports whether a subscriber asks to be told of more than it may.
+    pub(crate) fn is_too_large(&self) -> bool {
+        let bytes: usize = self.uris.iter().map(String::len).sum();
+        self.uris.len() > Self::MOST_URIS || bytes > Self::MOST_URI_BYTES
     }
 
     fn wants(&self, change: &Change) -> bool {

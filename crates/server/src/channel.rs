@@ -28,7 +28,7 @@ use crate::edge::Event;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, Listen};
 
-/// Messages taken in one turn before calls and the writer get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
@@ -93,13 +93,15 @@ impl<C: Channel> ChannelServer<C> {
 
     /// Takes what calls have to say; reports whether there was anything.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
-        while self.has_room() {
+        let mut taken = 0;
+        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
+        // read what the peer has to say to that.
+        while taken < MOST_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
-            any = true;
+            taken += 1;
             self.carry_out(said);
         }
-        any
+        taken > 0
     }
 
     fn carry_out(&mut self, said: Said) {
@@ -153,12 +155,16 @@ impl<C: Channel> ChannelServer<C> {
         let mut taken = 0;
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
-            if self.held.is_some() {
-                if self.is_full() {
+            if let Some(held) = self.held.take() {
+                if !self.is_full() {
+                    self.dispatch(held, cx);
+                } else if self.awaits_answers() {
+                    self.refuse_held(&held);
+                } else {
+                    self.held = Some(held);
                     break;
                 }
                 taken += 1;
-                self.held.take().into_iter().for_each(|held| self.dispatch(held, cx));
                 continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -195,6 +201,20 @@ impl<C: Channel> ChannelServer<C> {
             Ok(incoming) => self.dispatch(incoming, cx),
             Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
+    }
+
+    /// Reports whether a call waits for an answer that the peer has still to send.
+    fn awaits_answers(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_questions())
+    }
+
+    /// Refuses a call that would keep the answers behind it from being read, for which other calls wait.
+    fn refuse_held(&mut self, held: &Incoming) {
+        let id = match held {
+            Incoming::One(Message::Request(request)) => Some(&request.id),
+            _ => None,
+        };
+        self.send_error(id, &Refusal::TOO_MANY);
     }
 
     fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
@@ -303,20 +323,18 @@ impl<C: Channel> ChannelServer<C> {
                 self.modern.insert(id.clone(), Cancellable::Resuming);
                 self.carried.push(Carried::Resuming(id, future));
             }
-            modern::Begun::Call(mut call) => loop {
+            modern::Begun::Call(mut call) => {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => {
-                        if let Some(shared) = call.shared() {
-                            self.modern.insert(call.id().clone(), Cancellable::Running(shared));
-                        }
-                        return self.carried.push(Carried::Modern(call));
-                    }
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                if let Some(shared) = call.shared() {
+                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
+                }
+                self.carried.push(Carried::Modern(call));
+            }
         }
     }
 
@@ -324,15 +342,15 @@ impl<C: Channel> ChannelServer<C> {
         match begun {
             legacy::Begun::Accepted => {}
             legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
-            legacy::Begun::Exchange(mut exchange) => loop {
+            legacy::Begun::Exchange(mut exchange) => {
                 match exchange.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => return self.carried.push(Carried::Legacy(exchange)),
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                self.carried.push(Carried::Legacy(exchange));
+            }
         }
     }
 

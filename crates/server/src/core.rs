@@ -11,6 +11,7 @@ use crate::call::Handler;
 use crate::limits::Limits;
 use crate::round::{Lot, Sealer, StateKeys};
 use crate::shutdown::Shutdown;
+use crate::tally::Tally;
 
 /// What every edge of one server shares.
 pub(crate) struct Core {
@@ -21,6 +22,7 @@ pub(crate) struct Core {
     pub(crate) lot: Lot,
     pub(crate) sealer: Sealer,
     pub(crate) shutdown: Shutdown,
+    pub(crate) listens: Tally,
     calls: AtomicUsize,
     idle: Notify,
 }
@@ -37,6 +39,7 @@ impl Core {
         Arc::new(Self {
             handler,
             server_info: writer.into_raw(),
+            listens: Tally::new(limits.listens, limits.listens_per_principal),
             lot: Lot::new(&limits, shutdown.clone()),
             limits,
             sealer: Sealer::new(keys),

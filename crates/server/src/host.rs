@@ -145,26 +145,52 @@ pub trait Binding {
     fn serve(self, host: Host) -> impl Future<Output = Result<(), ServeError>> + Send;
 }
 
+/// How long calls may take to finish when the server shuts down, unless told otherwise.
+const GRACE: Duration = Duration::from_secs(30);
+
 /// Serves over this process's standard input and output.
 pub const fn stdio() -> Stdio {
-    Stdio
+    Stdio { grace: GRACE }
 }
 
 /// The binding to standard input and output.
 #[derive(Clone, Copy, Debug)]
-pub struct Stdio;
+pub struct Stdio {
+    grace: Duration,
+}
+
+impl Stdio {
+    /// Sets how long calls may take to finish when the server shuts down; 30 s unless set.
+    #[must_use]
+    pub const fn grace(self, grace: Duration) -> Self {
+        Self { grace }
+    }
+}
 
 impl Binding for Stdio {
     async fn serve(self, host: Host) -> Result<(), ServeError> {
         let channel = trunkline_transport::stdio(host.core.limits.message_bytes)?;
-        host.channel(channel, Principal::Process).await?;
-        Ok(())
+        let shutdown = host.shutdown().clone();
+        let overdue = async {
+            shutdown.draining().await;
+            tokio::time::sleep(self.grace).await;
+        };
+        tokio::select! {
+            biased;
+            // Calls are counted before the server that runs them is dropped.
+            () = overdue => Err(ServeError::Aborted(host.load().0)),
+            () = shutdown.stopping() => match host.load().0 {
+                0 => Ok(()),
+                calls => Err(ServeError::Aborted(calls)),
+            },
+            served = host.channel(channel, Principal::Process) => Ok(served?),
+        }
     }
 }
 
 /// Serves over HTTP on an address such as `127.0.0.1:8080`.
 pub fn http(address: impl Into<String>) -> Http {
-    Http { address: address.into(), options: None, grace: Duration::from_secs(30) }
+    Http { address: address.into(), options: None, grace: GRACE }
 }
 
 /// The binding to an HTTP listener.

@@ -25,6 +25,7 @@ mod schema;
 mod secret_file;
 mod server;
 mod shutdown;
+mod tally;
 #[cfg(test)]
 mod testing;
 mod text_arguments;

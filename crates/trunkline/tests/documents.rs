@@ -116,6 +116,8 @@ fn every_default_is_in_the_document_of_limits() {
             connections: count,
             connections_per_address: count,
             streams_per_session: count,
+            listens: count,
+            listens_per_principal: count,
             answers_after_end: time,
         }),
         rows!(SessionLimits {

@@ -95,6 +95,7 @@ impl Drop for Attached {
                     }
                     Event::Nothing => break,
                 }
+                tokio::task::consume_budget().await;
             }
         });
     }
@@ -139,15 +140,26 @@ impl Drop for StreamLog {
     }
 }
 
+/// How many messages of a call are dropped in one turn.
+const MOST_DROPPED: usize = 64;
+
 /// Waits for the first thing that a call does, up to a time after which the response must begin.
 ///
 /// Where no stream is acceptable, what a call says before its answer is dropped, and there is no such time.
 pub(super) async fn first_event(call: &mut impl Carry, may_stream: bool, wait: Duration) -> Option<Event> {
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
+        let mut dropped = 0;
         loop {
             match call.poll_event(cx) {
-                Poll::Ready(Event::Message(_) | Event::Release(_)) if !may_stream => {}
+                // A call that never runs out of words must leave the others their turn.
+                Poll::Ready(Event::Message(_) | Event::Release(_))
+                    if !may_stream && dropped == MOST_DROPPED =>
+                {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(Event::Message(_) | Event::Release(_)) if !may_stream => dropped += 1,
                 Poll::Ready(event) => return Poll::Ready(Some(event)),
                 Poll::Pending if !may_stream => return Poll::Pending,
                 Poll::Pending => {

@@ -311,6 +311,10 @@ impl Standing {
 
     /// Waits for what there is to say next; `None` after the last word.
     async fn next_chunk(self) -> Option<(Vec<u8>, Option<Self>)> {
+        // Ended while the last chunk was being written: whoever ended it has woken nobody here.
+        if self.session.is_ended() {
+            return None;
+        }
         let core = self.inner.core.clone();
         let watch = self.session.watch(&*core.handler);
         let mut out = Vec::new();

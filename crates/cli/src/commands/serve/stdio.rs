@@ -1,7 +1,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use trunkline_server::{Binding as _, Host, ServeError, Shutdown};
+use trunkline_server::{Binding as _, Host, ServeError};
 
 use super::ServeArgs;
 use crate::builtin;
@@ -18,26 +18,14 @@ pub(super) async fn serve(args: &ServeArgs, host: &Host, departure: &Departure) 
         let names = builtin::names(&args.builtin);
         say(&format!("trunkline serves {names}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
     }
-    let aborted = tokio::select! {
-        biased;
-        // Calls are counted before the server that runs them is dropped.
-        () = departure.shutdown().stopping() => host.load().0,
-        () = overdue(departure.shutdown(), args.grace) => host.load().0,
+    let served = tokio::select! {
         never = departure.follow(signals, Duration::ZERO) => match never {},
-        served = trunkline_server::stdio().serve(host.clone()) => {
-            served.map_err(failed)?;
-            0
-        }
+        served = trunkline_server::stdio().grace(args.grace).serve(host.clone()) => served,
+    };
+    let aborted = match served {
+        Ok(()) => 0,
+        Err(ServeError::Aborted(calls)) => calls,
+        Err(error) => return Err(Failure::new(Exit::Failed, error)),
     };
     super::outcome(departure.cut_short(), aborted, args.grace)
-}
-
-/// Waits until the time that calls have to finish is over.
-async fn overdue(shutdown: &Shutdown, grace: Duration) {
-    shutdown.draining().await;
-    tokio::time::sleep(grace).await;
-}
-
-fn failed(error: ServeError) -> Failure {
-    Failure::new(Exit::Failed, error)
 }

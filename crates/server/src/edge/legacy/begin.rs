@@ -10,7 +10,6 @@ use super::exchange::LegacyExchange;
 use super::live::LiveSession;
 use super::refuse;
 use crate::call::{Call, Context, Shared};
-use crate::change::Filter;
 use crate::core::Core;
 
 /// How a legacy message begins.
@@ -181,9 +180,8 @@ fn subscribe(core: &Core, session: &LiveSession, request: &Request, wish: Wish) 
     session.watch(&*core.handler).update(|filter| {
         if wish == Wish::Forget {
             filter.uris.remove(&uri);
-        } else if filter.uris.len() < Filter::MOST_URIS {
-            filter.uris.insert(uri);
-        } else {
+        } else if filter.uris.insert(uri.clone()) && filter.is_too_large() {
+            filter.uris.remove(&uri);
             full = true;
         }
     });

@@ -178,6 +178,11 @@ impl LiveSession {
         self.lock().questions.len()
     }
 
+    /// Reports whether the client has questions to answer.
+    pub(crate) fn has_questions(&self) -> bool {
+        !self.lock().questions.is_empty()
+    }
+
     /// Hands a client's response to the call that asked; one that nobody waits for is dropped.
     pub(crate) fn answer(&self, response: Response) {
         let open = response.id.and_then(|id| self.lock().questions.remove(&id));

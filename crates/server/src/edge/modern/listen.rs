@@ -5,8 +5,11 @@ use std::task::{Context as TaskContext, Poll};
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::{Id, Members, Params, Raw, Refusal, Revision, Writer, emit, meta};
 
+use trunkline_session::Principal;
+
 use crate::change::{Change, Filter, Subscription};
 use crate::core::Core;
+use crate::tally::Share;
 
 /// A standing stream of changes.
 pub(crate) struct Listen {
@@ -14,10 +17,16 @@ pub(crate) struct Listen {
     id: Id,
     filter: Filter,
     subscription: Subscription,
+    _share: Share,
 }
 
 impl Listen {
-    pub(super) fn begin(core: &Arc<Core>, id: Id, params: &Params) -> Result<Self, Refusal> {
+    pub(super) fn begin(
+        core: &Arc<Core>,
+        id: Id,
+        params: &Params,
+        principal: &Principal,
+    ) -> Result<Self, Refusal> {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
@@ -29,9 +38,10 @@ impl Listen {
             resources: asked.resources && offered.resources.is_some(),
             uris: if offered.resources.is_some() { asked.uris } else { BTreeSet::new() },
         };
+        let share = core.listens.take(principal).ok_or(Refusal::TOO_MANY)?;
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
         let subscription = core.handler.watch(filter.clone());
-        Ok(Self { core: core.clone(), id, filter, subscription })
+        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription, _share: share })
     }
 
     pub(crate) fn id(&self) -> &Id {
@@ -114,13 +124,11 @@ fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
             list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?
         }
     };
-    if uris.len() > Filter::MOST_URIS {
-        return Err(malformed("names too many resources"));
-    }
-    Ok(Filter {
+    let filter = Filter {
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
-    })
+    };
+    if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

@@ -6,7 +6,7 @@ use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Malformed;
 use trunkline_protocol::era::{Mirrored, SUPPORTED};
-use trunkline_protocol::{Era, Message, Refusal, Request, Revision, meta, sse};
+use trunkline_protocol::{Era, Message, Refusal, Request, Revision, sse};
 use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId, StreamId};
 
 use super::accept::Accepts;
@@ -80,10 +80,9 @@ impl Inner {
         principal: &Principal,
     ) -> Answered {
         let accepts = heads.accepts();
-        let claims = |message: &Result<Message, Malformed>| matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()));
-        let no_batches = || Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
-        if messages.iter().any(claims) || matches!(heads.session, Mirrored::Absent) {
-            return Err((no_batches(), None));
+        if matches!(heads.session, Mirrored::Absent) {
+            let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
+            return Err((refusal, None));
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let begun = legacy::begin_batch(&self.core, &session, messages, accepts.stream);

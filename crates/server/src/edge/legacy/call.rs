@@ -54,6 +54,10 @@ impl LegacyCall {
         }
     }
 
+    pub(super) fn id(&self) -> &Id {
+        &self.id
+    }
+
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {

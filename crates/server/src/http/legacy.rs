@@ -101,8 +101,9 @@ impl Inner {
             Begun::Answer(answer) => return respond(answer, as_stream),
             Begun::Exchange(exchange) => exchange,
         };
-        let mut call = Attached::new(exchange, session, self.sessions.events().clone());
         let limits = &self.core.limits;
+        let events = self.sessions.events().clone();
+        let mut call = Attached::new(exchange, session, events, limits.parked_for);
         match first_event(&mut call, accepts.stream, limits.stream_after).await {
             Some(Event::Answer(answer)) => respond(answer, as_stream),
             Some(Event::Nothing) => accepted(),

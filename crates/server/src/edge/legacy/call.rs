@@ -93,6 +93,14 @@ impl LegacyCall {
         }
     }
 
+    pub(super) fn is_asking(&self) -> bool {
+        self.session.awaits(&self.questions)
+    }
+
+    pub(super) fn abandon_questions(&self) {
+        self.session.abandon(&self.questions);
+    }
+
     fn enter(&mut self) {
         if let (false, Some(running)) = (self.entered, &self.running) {
             self.entered = true;

@@ -196,6 +196,9 @@ async fn a_call_whose_question_nobody_comes_back_for_leaves_nothing() {
     }
     settle().await;
     assert_eq!(place.host.load(), (2, 0), "a disconnect alone is no reason to give up");
+    tokio::time::advance(PARKED_FOR + Duration::from_secs(1)).await;
+    settle().await;
+    assert_eq!((place.host.load(), place.life.count()), ((0, 0), 0));
     place.assert_empty().await;
 }
 

@@ -234,7 +234,7 @@ impl Inner {
         self.sessions.find(id, principal).await
     }
 
-    fn as_stream(&self, accepts: Accepts) -> bool {
+    pub(super) fn as_stream(&self, accepts: Accepts) -> bool {
         (self.options.always_stream && accepts.stream) || !accepts.json
     }
 }

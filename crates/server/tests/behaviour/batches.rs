@@ -80,9 +80,8 @@ async fn a_batch_is_answered_together_and_what_wants_no_answer_has_none() {
 async fn progress_of_a_batched_call_comes_before_the_answers() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
-    let call = |id: u64| {
-        legacy(id, "tools/call", json!({ "name": "slow", "_meta": { "progressToken": id } }))
-    };
+    let call =
+        |id: u64| legacy(id, "tools/call", json!({ "name": "slow", "_meta": { "progressToken": id } }));
     let batch = json!([call(1), call(2)]);
     let mut messages = client.post(&batch).await.rest().await;
     assert_eq!(sorted(&messages.pop().unwrap()).len(), 2);
@@ -100,7 +99,8 @@ async fn a_batch_of_notifications_and_responses_is_accepted() {
     let question = stream.message().await.unwrap();
     assert_eq!(question["method"], "sampling/createMessage");
     let model = json!({ "role": "assistant", "content": { "type": "text", "text": "x" }, "model": "m" });
-    let answers = json!([response(&question, model.clone()), note("notifications/roots/list_changed", json!({}))]);
+    let answers =
+        json!([response(&question, model.clone()), note("notifications/roots/list_changed", json!({}))]);
     let accepted = client.post(&answers).await;
     assert_eq!(accepted.status, 202);
     let expected = [("1".to_owned(), "m".to_owned()), ("2".to_owned(), "hello".to_owned())];

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use trunkline_server::http::{HttpOptions, HttpService};
+use trunkline_server::protocol::Refusal;
 use trunkline_server::protocol::mirror::MirroredParams;
 use trunkline_server::protocol::model::{Implementation, ServerCapabilities};
-use trunkline_server::protocol::Refusal;
 use trunkline_server::session::{EventLimits, MemoryEvents, SessionLimits};
 use trunkline_server::{
     BoxFuture, Call, Changes, Confirm, Context, Filter, Handler, Host, HostOptions, Limits, Outcome, Server,
@@ -86,7 +86,7 @@ impl Place {
         let limits = Limits { parked_for: PARKED_FOR, ..Limits::default() };
         let host = Host::new(handler, HostOptions { limits, ..HostOptions::default() }).unwrap();
         let events = Arc::new(MemoryEvents::new(EventLimits::default()));
-        let session_limits = SessionLimits { idle: Duration::from_millis(20), ..SessionLimits::default() };
+        let session_limits = SessionLimits { idle: Duration::from_millis(400), ..SessionLimits::default() };
         let options = HttpOptions { session_limits, events: Some(events.clone()), ..HttpOptions::default() };
         let service = host.http(options);
         Self { host, service, changes, events, life }
@@ -134,7 +134,8 @@ async fn dropped_streams_and_requests_leave_nothing() {
     let place = Place::new();
     let modern = place.client();
     drop(modern.post(&Modern::tool("endless").value()).await);
-    let listen = Modern::new("subscriptions/listen").param("notifications", json!({ "toolsListChanged": true }));
+    let listen =
+        Modern::new("subscriptions/listen").param("notifications", json!({ "toolsListChanged": true }));
     drop(modern.post(&listen.value()).await);
     let cut_off = tokio::spawn(async move { modern.post(&Modern::tool("endless").value()).await.status });
     settle().await;

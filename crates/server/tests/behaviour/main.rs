@@ -7,13 +7,21 @@
 mod support;
 
 #[cfg(test)]
+mod batches;
+#[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod disconnects;
 #[cfg(test)]
+mod forms;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
+mod leftovers;
+#[cfg(test)]
 mod listening;
+#[cfg(test)]
+mod panics;
 #[cfg(test)]
 mod parked;
 #[cfg(test)]
@@ -28,9 +36,3 @@ mod rounds;
 mod sessions;
 #[cfg(test)]
 mod state;
-#[cfg(test)]
-mod batches;
-#[cfg(test)]
-mod leftovers;
-#[cfg(test)]
-mod panics;

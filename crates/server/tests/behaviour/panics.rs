@@ -15,9 +15,11 @@ fn server() -> Server {
             tokio::task::yield_now().await;
             panic!("after an await")
         }))
-        .with(Tool::new("while_made").input_schema(schema).run_raw(
-            |_, _| -> std::future::Ready<String> { panic!("while it is being made") },
-        ))
+        .with(
+            Tool::new("while_made")
+                .input_schema(schema)
+                .run_raw(|_, _| -> std::future::Ready<String> { panic!("while it is being made") }),
+        )
         .with(Prompt::new("prompt").get(async || -> String { panic!("in a prompt") }))
         .with(Resource::new("test://r", "r").read(async || -> String { panic!("in a resource") }))
 }
@@ -33,7 +35,10 @@ async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_modern_era(
             assert_eq!(code(&answer), -32603, "{tool}");
             assert_eq!(answer["id"], tool);
             let message = answer["error"]["message"].as_str().unwrap();
-            assert!(!message.contains("await") && !message.contains("poll"), "what it said stays here: {message}");
+            assert!(
+                !message.contains("await") && !message.contains("poll"),
+                "what it said stays here: {message}"
+            );
             assert_eq!(tool_text(&line.call(&Modern::tool("hello")).await), "hello");
         }
         let prompt = Modern::new("prompts/get").param("name", json!("prompt"));

@@ -4,6 +4,7 @@
 //! hanging the run.
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 mod support;
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ async fn a_stream_begins_with_a_position_where_the_revision_has_that() {
         let client = Client::new(&host).initialized(revision).await;
         let mut stream = client.post(&call(1)).await;
         let first = stream.event().await.unwrap();
-        assert_eq!(first.data.as_ref().is_some_and(|data| data.is_empty()), primes, "{revision}");
+        assert_eq!(first.data.as_ref().is_some_and(bytes::Bytes::is_empty), primes, "{revision}");
         assert_eq!(first.retry_ms.is_some(), primes, "{revision}");
         assert_eq!(first.id.is_some(), has_ids, "{revision}");
         gate.notify_one();

@@ -4,6 +4,7 @@
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod carried;
+mod room;
 
 use std::collections::HashMap;
 use std::io;
@@ -22,6 +23,7 @@ use trunkline_session::Principal;
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
+use self::room::begins_a_call;
 use crate::change::Subscription;
 use crate::core::{Core, now};
 use crate::edge::Event;
@@ -29,7 +31,7 @@ use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, Listen};
 use crate::metrics::process;
 
-/// Messages taken in one turn before calls and the writer get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
@@ -85,22 +87,24 @@ impl<C: Channel> ChannelServer<C> {
         }
         if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
             self.drained = true;
-            for (id, listen) in std::mem::take(&mut self.listens) {
+            for listen in std::mem::take(&mut self.listens).into_values() {
                 self.channel.send(&listen.ending());
-                self.channel.send(&cancelled(&id));
+                self.channel.send(&listen.cancellation());
             }
         }
     }
 
     /// Takes what calls have to say; reports whether there was anything.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
-        while self.has_room() {
+        let mut taken = 0;
+        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
+        // read what the peer has to say to that.
+        while taken < MOST_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
-            any = true;
+            taken += 1;
             self.carry_out(said);
         }
-        any
+        taken > 0
     }
 
     fn carry_out(&mut self, said: Said) {
@@ -154,12 +158,16 @@ impl<C: Channel> ChannelServer<C> {
         let mut taken = 0;
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
-            if self.held.is_some() {
-                if self.is_full() {
+            if let Some(held) = self.held.take() {
+                if !self.is_full() {
+                    self.dispatch(held, cx);
+                } else if self.awaits_answers() {
+                    self.refuse_held(&held);
+                } else {
+                    self.held = Some(held);
                     break;
                 }
                 taken += 1;
-                self.held.take().into_iter().for_each(|held| self.dispatch(held, cx));
                 continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -304,20 +312,18 @@ impl<C: Channel> ChannelServer<C> {
                 self.modern.insert(id.clone(), Cancellable::Resuming);
                 self.carried.push(Carried::Resuming(id, future));
             }
-            modern::Begun::Call(mut call) => loop {
+            modern::Begun::Call(mut call) => {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => {
-                        if let Some(shared) = call.shared() {
-                            self.modern.insert(call.id().clone(), Cancellable::Running(shared));
-                        }
-                        return self.carried.push(Carried::Modern(call));
-                    }
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                if let Some(shared) = call.shared() {
+                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
+                }
+                self.carried.push(Carried::Modern(call));
+            }
         }
     }
 
@@ -325,15 +331,15 @@ impl<C: Channel> ChannelServer<C> {
         match begun {
             legacy::Begun::Accepted => {}
             legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
-            legacy::Begun::Exchange(mut exchange) => loop {
+            legacy::Begun::Exchange(mut exchange) => {
                 match exchange.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => return self.carried.push(Carried::Legacy(exchange)),
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                self.carried.push(Carried::Legacy(exchange));
+            }
         }
     }
 
@@ -341,20 +347,6 @@ impl<C: Channel> ChannelServer<C> {
         process::refused(refusal);
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
-    }
-
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
-    /// the answer might never be read.
-    fn is_full(&self) -> bool {
-        let most = self.core.limits.calls_per_channel;
-        self.carried.len() >= most && {
-            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
-            self.carried.len() >= most + waiting
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.channel.queued() < self.core.limits.queued_bytes
     }
 
     fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
@@ -402,21 +394,4 @@ impl<C> Drop for ChannelServer<C> {
             session.end();
         }
     }
-}
-
-fn begins_a_call(incoming: &Incoming) -> bool {
-    match incoming {
-        Incoming::One(message) => matches!(message, Message::Request(_)),
-        Incoming::Batch(messages) => {
-            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
-        }
-    }
-}
-
-fn cancelled(id: &Id) -> String {
-    emit::notification("notifications/cancelled", |writer| {
-        writer.open_object();
-        writer.member("requestId", id.as_raw());
-        writer.close_object();
-    })
 }

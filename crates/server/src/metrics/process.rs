@@ -6,6 +6,7 @@ use trunkline_protocol::Refusal;
 
 static REFUSALS: [AtomicU64; Refusal::TABLE.len()] = [const { AtomicU64::new(0) }; Refusal::TABLE.len()];
 static PANICS: AtomicU64 = AtomicU64::new(0);
+static SLOW_READERS: AtomicU64 = AtomicU64::new(0);
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
@@ -29,6 +30,15 @@ pub(crate) fn panicked() {
 
 pub(super) fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
+}
+
+/// Counts a connection that was cut because its peer did not read.
+pub(crate) fn cut_slow_reader() {
+    SLOW_READERS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(super) fn slow_readers() -> u64 {
+    SLOW_READERS.load(Ordering::Relaxed)
 }
 
 pub(super) fn sessions() -> u64 {

@@ -44,6 +44,8 @@ pub(super) fn write(metrics: &Metrics) -> String {
     page.gauge("mcp_server_streams", "Event streams that are open.", process::streams());
     page.family("mcp_server_panics_total", "counter", "Handlers that panicked.");
     page.sample("mcp_server_panics_total", &[], process::panics());
+    page.family("mcp_server_slow_readers_total", "counter", "Connections that were cut because nobody read.");
+    page.sample("mcp_server_slow_readers_total", &[], process::slow_readers());
     page.text
 }
 

@@ -12,7 +12,7 @@ use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 use super::ask::{Ask, AskError, Asking};
 use super::caller::Caller;
 use super::given::{Given, Put};
-use super::note::Note;
+use super::note::{Note, Urgent};
 
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
@@ -389,13 +389,6 @@ impl Shared {
             notified.await;
         }
     }
-}
-
-/// What an exchange must act on before it polls a call again.
-pub(crate) enum Urgent {
-    Cancelled,
-    Note(Note),
-    Nothing,
 }
 
 /// Wakes a task after the lock is gone, so that the task does not run into it.

@@ -16,6 +16,7 @@ mod disconnects;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod interceptors;
 mod isolation;
 #[cfg(test)]
 mod leftovers;

@@ -15,6 +15,7 @@ const MOST_QUESTIONS: usize = 4;
 /// What the expansion needs to know of a function.
 pub(crate) struct Handler {
     pub(crate) name: Ident,
+    pub(crate) place: Place,
     /// The doc comment, as an expression.
     pub(crate) description: Option<TokenStream>,
     pub(crate) is_async: bool,
@@ -74,6 +75,7 @@ impl Handler {
         };
         let handler = Self {
             name: signature.ident.clone(),
+            place,
             description: docs::description(attributes),
             is_async: signature.asyncness.is_some(),
             receiver,

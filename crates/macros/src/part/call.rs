@@ -2,7 +2,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::LitStr;
 
-use crate::handler::{Handler, Receiver};
+use crate::handler::{Handler, Place, Receiver};
 use crate::parameter::{Parameter, Question};
 
 /// Names that no name of an author's can be mistaken for.
@@ -103,7 +103,8 @@ fn call(handler: &Handler, names: &Names) -> TokenStream {
     let name = &handler.name;
     let wait = handler.is_async.then(|| quote!(.await));
     match handler.receiver {
-        Receiver::None => quote!(#name(#(#values),*) #wait),
+        Receiver::None if handler.place == Place::Free => quote!(#name(#(#values),*) #wait),
+        Receiver::None => quote!(Self::#name(#(#values),*) #wait),
         Receiver::Reference => quote!(Self::#name(&#this #(, #values)*) #wait),
         Receiver::Shared => quote!(Self::#name(#this #(, #values)*) #wait),
     }

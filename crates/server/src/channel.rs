@@ -29,6 +29,7 @@ use crate::core::{Core, now};
 use crate::edge::Event;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::metrics::process;
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
@@ -343,6 +344,7 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
+        process::refused(refusal);
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
     }

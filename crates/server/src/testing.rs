@@ -17,6 +17,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         revision,
         capabilities: capabilities.into(),
         client: None,
+        request_id: None,
         session: None,
         log_level: None,
         progress_token: None,

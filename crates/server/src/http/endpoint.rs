@@ -26,6 +26,7 @@ use crate::call::BoxFuture;
 use crate::core::Core;
 use crate::edge::Answer;
 use crate::edge::legacy::Sessions;
+use crate::metrics::process::{self, Present};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -217,7 +218,7 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
 pub(super) fn streamed(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::stream(body));
+    let mut response = Response::new(ResponseBody::stream(body, Present::stream()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -230,6 +231,7 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// Makes the response to a request that is refused before it belongs to an era; the version header says how it is read.
 fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
+    process::refused(refusal);
     let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
     let revision = named.unwrap_or(Revision::NEWEST);
     let answer =

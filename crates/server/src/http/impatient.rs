@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use crate::metrics::process;
+
 /// A stream whose writes fail once its peer has taken nothing for a while.
 ///
 /// A peer that does not read costs a connection, its buffers and the call whose answer it leaves unread. The clock runs
@@ -28,7 +30,9 @@ impl<S> Impatient<S> {
         }
         let within = self.within;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-        deadline.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        std::task::ready!(deadline.as_mut().poll(cx));
+        process::cut_slow_reader();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -8,6 +8,7 @@ use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp
 
 use crate::call::{AskError, Caller, Handler, Shared};
 use crate::change::{Filter, Subscription};
+use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
 const MOST_QUESTIONS: usize = 256;
@@ -21,6 +22,7 @@ pub(crate) struct LiveSession {
     used: AtomicU64,
     told_store: AtomicU64,
     desk: Mutex<Desk>,
+    _present: Present,
 }
 
 #[derive(Default)]
@@ -56,6 +58,7 @@ impl LiveSession {
             used: AtomicU64::new(now.0),
             told_store: AtomicU64::new(now.0),
             desk: Mutex::default(),
+            _present: Present::session(),
         }
     }
 
@@ -81,12 +84,13 @@ impl LiveSession {
     }
 
     /// Describes the caller of a request of this session.
-    pub(crate) fn caller(&self, progress_token: Option<Raw>) -> Caller {
+    pub(crate) fn caller(&self, request: &Id, progress_token: Option<Raw>) -> Caller {
         Caller {
             principal: self.record.principal.clone(),
             revision: self.record.revision,
             capabilities: self.record.capabilities.clone(),
             client: self.record.client.clone(),
+            request_id: Some(request.clone()),
             session: Some(self.record.id),
             log_level: self.level(),
             progress_token,

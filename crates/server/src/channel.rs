@@ -18,7 +18,7 @@ use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
 use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
-use trunkline_session::Principal;
+use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
@@ -40,6 +40,8 @@ pub(crate) struct ChannelServer<C> {
     principal: Principal,
     channel: C,
     session: Option<Arc<LiveSession>>,
+    /// What is kept between the client's calls goes by this name instead of the session's.
+    bag: Option<SessionId>,
     watch: Option<Arc<Subscription>>,
     carried: SelectAll<Carried>,
     /// Modern calls that can be cancelled, by their id.
@@ -65,6 +67,7 @@ impl<C: Channel> ChannelServer<C> {
             principal,
             channel,
             session: None,
+            bag: None,
             watch: None,
             carried: SelectAll::new(),
             modern: HashMap::new(),
@@ -75,6 +78,29 @@ impl<C: Channel> ChannelServer<C> {
             drained: false,
             ended: false,
             last_answers: None,
+        }
+    }
+
+    /// Sets the name under which things are kept between the client's calls.
+    pub(crate) fn with_bag(mut self, bag: Option<SessionId>) -> Self {
+        self.bag = bag;
+        self
+    }
+
+    /// Returns the channel.
+    pub(crate) fn channel_mut(&mut self) -> &mut C {
+        &mut self.channel
+    }
+
+    /// Ends the session and cancels what still runs; the channel stays for last words.
+    pub(crate) fn abandon(&mut self) {
+        self.carried.clear();
+        self.modern.clear();
+        self.listens.clear();
+        self.watch = None;
+        self.held = None;
+        if let Some(session) = self.session.take() {
+            session.end();
         }
     }
 
@@ -262,7 +288,7 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let session = Arc::new(LiveSession::new(handshake.record, now()));
+                let session = Arc::new(LiveSession::new(handshake.record, now()).with_bag(self.bag));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.watch = Some(session.watch(&*self.core.handler));
                 self.session = Some(session);

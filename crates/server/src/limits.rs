@@ -33,6 +33,8 @@ pub struct Limits {
     pub body_within: Duration,
     /// How long the head of a request may take to arrive. Default 10 s.
     pub head_within: Duration,
+    /// How long a connection may make no progress while there is something to write. Default 60 s; then it is cut.
+    pub write_within: Duration,
     /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
     pub connections: usize,
     /// Connections of one address at one time, the loopback excepted. Default 256.
@@ -64,6 +66,7 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             body_within: Duration::from_secs(30),
             head_within: Duration::from_secs(10),
+            write_within: Duration::from_secs(60),
             connections: 10_000,
             connections_per_address: 256,
             streams_per_session: 4,

@@ -18,6 +18,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         capabilities: capabilities.into(),
         client: None,
         session: None,
+        bag: None,
         log_level: None,
         progress_token: None,
     }

@@ -6,8 +6,10 @@ mod channel;
 mod lines;
 mod memory;
 mod stdio;
+mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
 pub use self::lines::Lines;
 pub use self::memory::{MemoryChannel, memory};
 pub use self::stdio::{StdioChannel, stdio};
+pub use self::websocket::{Closing, Party, WebSocketChannel, accept_key};

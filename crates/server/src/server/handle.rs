@@ -144,6 +144,7 @@ fn local_call(method: Method, members: Members) -> Call {
         capabilities: Raw::EMPTY_OBJECT,
         client: None,
         session: None,
+        bag: None,
         log_level: None,
         progress_token: None,
     };

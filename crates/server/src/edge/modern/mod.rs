@@ -76,6 +76,7 @@ fn begin_call(
         capabilities: admitted.claim.capabilities,
         client: admitted.claim.client,
         session: None,
+        bag: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
     };

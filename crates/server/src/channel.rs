@@ -52,6 +52,8 @@ pub(crate) struct ChannelServer<C> {
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
+    /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
+    is_owned: bool,
     ended: bool,
     last_answers: Option<Pin<Box<Sleep>>>,
 }
@@ -76,6 +78,7 @@ impl<C: Channel> ChannelServer<C> {
             draining,
             stopping,
             drained: false,
+            is_owned: false,
             ended: false,
             last_answers: None,
         }
@@ -84,6 +87,12 @@ impl<C: Channel> ChannelServer<C> {
     /// Sets the name under which things are kept between the client's calls.
     pub(crate) fn with_bag(mut self, bag: Option<SessionId>) -> Self {
         self.bag = bag;
+        self
+    }
+
+    /// Leaves it to whoever owns this to end it when the server stops.
+    pub(crate) fn owned(mut self) -> Self {
+        self.is_owned = true;
         self
     }
 
@@ -389,7 +398,7 @@ impl<C: Channel> ChannelServer<C> {
         }
         // Stopping wakes those who wait for draining too, so it is watched only once that is over.
         let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
-        if told || self.core.shutdown.is_stopping() {
+        if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
             return Poll::Ready(());
         }
         match &mut self.last_answers {

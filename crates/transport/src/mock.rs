@@ -176,7 +176,8 @@ impl Channel for MockChannel {
             return Poll::Ready(Ok(()));
         }
         let mut state = lock(&self.state);
-        let failure = if state.closed { Some(io::ErrorKind::BrokenPipe.into()) } else { state.failure.take() };
+        let failure =
+            if state.closed { Some(io::ErrorKind::BrokenPipe.into()) } else { state.failure.take() };
         if let Some(failure) = failure {
             self.queued.clear();
             return Poll::Ready(Err(failure));

@@ -55,12 +55,11 @@ impl Inner {
         let digest = Sha256::digest(b"trunkline cookie").into();
         // No state is ever sealed for a ping, so that a cookie cannot be taken for one.
         let binding = Binding { principal: principal.clone(), method: Method::Ping, digest };
-        let known = value(&parts.headers).and_then(|value| {
-            match self.core.sealer.open(value, &binding, now())?.1 {
+        let known =
+            value(&parts.headers).and_then(|value| match self.core.sealer.open(value, &binding, now())?.1 {
                 Then::Portable(id) => Some((SessionId::parse(&id)?, value.to_owned())),
                 Then::Parked(_) => None,
-            }
-        });
+            });
         let (bag, value) = match known {
             Some(known) => known,
             None => {

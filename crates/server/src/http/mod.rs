@@ -16,17 +16,17 @@ mod modern;
 mod options;
 #[cfg(feature = "axum")]
 mod router;
-mod sse_pair;
 mod socket;
+mod sse_pair;
 mod stream;
 mod tls;
 mod websocket;
 
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};
 pub use self::body::ResponseBody;
+pub use self::cookie::CookieSessions;
 pub use self::endpoint::HttpService;
 pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
-pub use self::cookie::CookieSessions;
 pub use self::options::{HttpOptions, SsePaths};
 pub use self::tls::{Tls, TlsError};

@@ -92,7 +92,7 @@ impl Inner {
             let Ok(upgraded) = upgrade.await else { return };
             let limit = core.limits.message_bytes;
             let channel = WebSocketChannel::new(TokioIo::new(upgraded), Party::Server, limit).await;
-            let mut server = ChannelServer::new(core, principal, channel);
+            let mut server = ChannelServer::new(core, principal, channel).owned();
             if let Err(error) = (&mut server).await {
                 tracing::debug!(%error, "a WebSocket ended");
             }
@@ -181,7 +181,8 @@ mod tests {
             (&[connection, upgrade, version, ("sec-websocket-key", "short")], 400),
         ] {
             let found = headers(pairs);
-            let status = key(&found).map_or_else(|refusal| refusal.status(trunkline_protocol::Era::Legacy), |_| 101);
+            let status =
+                key(&found).map_or_else(|refusal| refusal.status(trunkline_protocol::Era::Legacy), |_| 101);
             assert_eq!(status, expected, "{pairs:?}");
         }
     }

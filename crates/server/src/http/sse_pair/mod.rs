@@ -7,7 +7,6 @@ mod inbox;
 mod stream;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -27,9 +26,6 @@ use super::heads::Heads;
 use super::options::SsePaths;
 use crate::channel::ChannelServer;
 use crate::tally::Tally;
-
-/// How long a message waits for room in the inbox of a stream that does not come to read it.
-const WAIT_FOR_ROOM: Duration = Duration::from_secs(5);
 
 /// The member of the query that names the stream to which a message belongs.
 const SESSION: &str = "sessionId";
@@ -126,7 +122,7 @@ impl Inner {
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
         self.sse.open.insert(id, Entry { principal: principal.clone(), inbox });
         let listed = Listed { open: self.sse.open.clone(), id };
-        let server = ChannelServer::new(self.core.clone(), principal, channel).with_bag(bag);
+        let server = ChannelServer::new(self.core.clone(), principal, channel).with_bag(bag).owned();
         // A path alone: what the client is told must not depend on a name that it sent.
         let endpoint = format!("{}?{SESSION}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;
@@ -151,7 +147,7 @@ impl Inner {
         let bytes = body::read(body, limits.message_bytes, limits.body_within).await.map_err(fail)?;
         // The stream would tell too, but not which of the messages was meant.
         let id = legible(bytes.clone(), limits.bounds)?;
-        match tokio::time::timeout(WAIT_FOR_ROOM, inbox.put(bytes)).await {
+        match tokio::time::timeout(limits.body_within, inbox.put(bytes)).await {
             Ok(Ok(())) => Ok(accepted_with("Accepted")),
             Ok(Err(Full::Closed)) => Err((no_stream(), id)),
             Err(_) => Err((Refusal::TOO_MANY.because("the stream does not read its messages"), id)),

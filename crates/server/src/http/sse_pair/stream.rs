@@ -34,12 +34,7 @@ impl SessionStream {
     ) -> Self {
         let mut first = Vec::new();
         sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());
-        Self {
-            server: Some(server),
-            endpoint: first,
-            keep_alive: KeepAlive::new(keep_alive),
-            _held: held,
-        }
+        Self { server: Some(server), endpoint: first, keep_alive: KeepAlive::new(keep_alive), _held: held }
     }
 }
 

@@ -101,6 +101,8 @@ table! {
     TOO_LARGE          = -32600 / -32600, 413 / 413, "the message is larger than this server accepts";
     /// The HTTP method is not offered here.
     NOT_ALLOWED        = -32600 / -32600, 405 / 405, "this HTTP method is not offered here";
+    /// The path is for WebSockets, and the request does not ask for one.
+    UPGRADE_REQUIRED   = -32600 / -32600, 426 / 426, "this path is for WebSockets";
     /// There is nothing at this path.
     NO_SUCH_PATH       = -32600 / -32600, 404 / 404, "there is nothing at this path";
     /// The body did not arrive in time.

@@ -11,6 +11,7 @@ mod core;
 mod dispatch;
 mod edge;
 mod error;
+pub mod form;
 mod function;
 mod host;
 pub mod http;
@@ -23,6 +24,8 @@ mod prompt;
 mod provider;
 mod registry;
 mod resource;
+#[doc(hidden)]
+pub mod returned;
 mod round;
 mod schema;
 mod secret_file;
@@ -50,7 +53,7 @@ pub use self::interceptor::{ConcurrencyLimit, Interceptor, Layers, Next, Timeout
 pub use self::json::Json;
 pub use self::limits::Limits;
 pub use self::metrics::Metrics;
-pub use self::part::{Part, Parts};
+pub use self::part::{Part, Parts, SharedPart};
 pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::provider::{Notifier, Prefixed, PromptProvider, ResourceProvider, ToolProvider};
 pub use self::resource::{Asked, FromUri, IntoReadResult, Resource, ResourceTemplate};

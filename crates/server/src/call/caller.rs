@@ -19,6 +19,9 @@ pub struct Caller {
     pub request_id: Option<Id>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
+    /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
+    /// session. It says where to look, and nothing about who may.
+    pub bag: Option<SessionId>,
     /// The mildest log message that the caller wants, if it wants any.
     pub log_level: Option<Level>,
     /// The token under which the caller wants progress, if it does.

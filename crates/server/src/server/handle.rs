@@ -193,6 +193,7 @@ fn local_call(method: Method, members: Members) -> Call {
         client: None,
         request_id: None,
         session: None,
+        bag: None,
         log_level: None,
         progress_token: None,
     };

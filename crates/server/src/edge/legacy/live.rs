@@ -18,6 +18,7 @@ const MOST_QUESTIONS: usize = 256;
 /// Idle, it holds empty tables that have allocated nothing.
 pub(crate) struct LiveSession {
     record: SessionRecord,
+    bag: Option<SessionId>,
     level: AtomicU8,
     used: AtomicU64,
     told_store: AtomicU64,
@@ -54,12 +55,18 @@ impl LiveSession {
         let level = record.log_level.unwrap_or(Level::Info);
         Self {
             record,
+            bag: None,
             level: AtomicU8::new(level as u8),
             used: AtomicU64::new(now.0),
             told_store: AtomicU64::new(now.0),
             desk: Mutex::default(),
             _present: Present::session(),
         }
+    }
+
+    /// Sets another name than the session's own for what is kept between its calls.
+    pub(crate) fn with_bag(self, bag: Option<SessionId>) -> Self {
+        Self { bag, ..self }
     }
 
     pub(crate) fn id(&self) -> SessionId {
@@ -92,6 +99,7 @@ impl LiveSession {
             client: self.record.client.clone(),
             request_id: Some(request.clone()),
             session: Some(self.record.id),
+            bag: Some(self.bag.unwrap_or(self.record.id)),
             log_level: self.level(),
             progress_token,
         }

@@ -79,6 +79,7 @@ fn begin_call(
         client: admitted.claim.client,
         request_id: Some(id.clone()),
         session: None,
+        bag: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
     };

@@ -103,7 +103,12 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         let span = trail::span(&parts);
-        let mut response = self.inner.answer(&parts, body).instrument(span.clone()).await;
+        // The future is large, and putting it into a span moves it: only those who read the log pay for that.
+        let mut response = if span.is_disabled() {
+            self.inner.answer(&parts, body).await
+        } else {
+            Box::pin(self.inner.answer(&parts, body)).instrument(span.clone()).await
+        };
         trail::answered(&span, &response);
         if let Some(origin) = parts.headers.get(ORIGIN)
             && response.status() != StatusCode::FORBIDDEN

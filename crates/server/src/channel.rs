@@ -22,11 +22,13 @@ use trunkline_session::Principal;
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
+use crate::call::SessionKeep;
 use crate::change::Subscription;
 use crate::core::{Core, now};
 use crate::edge::Event;
-use crate::edge::legacy::{self, LiveSession};
+use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::env::Env;
 
 /// Messages taken in one turn before calls and the writer get theirs.
 const MOST_PER_TURN: usize = 256;
@@ -34,10 +36,14 @@ const MOST_PER_TURN: usize = 256;
 /// Standing streams of changes on one channel.
 const MOST_LISTENS: usize = 16;
 
+/// A channel carries requests both ways, and its variables are those of its session.
+const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
+
 /// Serves one channel until its peer is gone, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
     core: Arc<Core>,
     principal: Principal,
+    env: Env,
     channel: C,
     session: Option<Arc<LiveSession>>,
     watch: Option<Arc<Subscription>>,
@@ -60,9 +66,12 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
+        // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
+        let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
             principal,
+            env,
             channel,
             session: None,
             watch: None,
@@ -202,7 +211,7 @@ impl<C: Channel> ChannelServer<C> {
             Incoming::One(message) => self.receive_one(message, cx),
             Incoming::Batch(messages) => match self.session.clone() {
                 Some(session) => {
-                    let begun = legacy::begin_batch(&self.core, &session, messages, true);
+                    let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
                     self.begin_legacy(begun, cx);
                 }
                 None => self.send_error(
@@ -231,8 +240,12 @@ impl<C: Channel> ChannelServer<C> {
         }
         match (&self.session, message) {
             (Some(session), message) => {
-                let begun = legacy::begin(&self.core, &session.clone(), message, true);
+                let session = session.clone();
+                let begun = legacy::begin(&self.core, &session, message, &CARRIAGE);
                 self.begin_legacy(begun, cx);
+                if let Some(request) = session.ask_roots() {
+                    self.channel.send(&request);
+                }
             }
             // A ping is answered in any state.
             (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
@@ -262,7 +275,8 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let session = Arc::new(LiveSession::new(handshake.record, now()));
+                let keep = SessionKeep::new(&self.core, &handshake.record, self.env.clone());
+                let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.watch = Some(session.watch(&*self.core.handler));
                 self.session = Some(session);
@@ -280,7 +294,8 @@ impl<C: Channel> ChannelServer<C> {
         }
         match era::admit(&request, None) {
             Ok(admitted) => {
-                let begun = modern::begin(&self.core, request, admitted, self.principal.clone());
+                let begun =
+                    modern::begin(&self.core, request, admitted, self.principal.clone(), self.env.clone());
                 self.begin_modern(begun, cx);
             }
             Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),

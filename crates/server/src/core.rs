@@ -8,9 +8,12 @@ use trunkline_protocol::{Id, Members, Raw, Refusal, Revision, Writer, emit};
 use trunkline_session::Timestamp;
 
 use crate::call::Handler;
+use crate::env::EnvSources;
+use crate::host::HostOptions;
 use crate::limits::Limits;
 use crate::round::{Lot, Sealer, StateKeys};
 use crate::shutdown::Shutdown;
+use crate::state::States;
 use crate::tally::Tally;
 
 /// What every edge of one server shares.
@@ -23,17 +26,17 @@ pub(crate) struct Core {
     pub(crate) sealer: Sealer,
     pub(crate) shutdown: Shutdown,
     pub(crate) listens: Tally,
+    pub(crate) states: Arc<States>,
+    pub(crate) env: EnvSources,
+    /// Whether roots are taken from `clientInfo` too.
+    pub(crate) client_info_roots: bool,
     calls: AtomicUsize,
     idle: Notify,
 }
 
 impl Core {
-    pub(crate) fn new(
-        handler: Arc<dyn Handler>,
-        limits: Limits,
-        keys: &StateKeys,
-        shutdown: Shutdown,
-    ) -> Arc<Self> {
+    pub(crate) fn new(handler: Arc<dyn Handler>, keys: &StateKeys, options: HostOptions) -> Arc<Self> {
+        let HostOptions { limits, shutdown, state_limits, state_store, env, client_info_roots, .. } = options;
         let mut writer = Writer::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
         Arc::new(Self {
@@ -44,6 +47,9 @@ impl Core {
             limits,
             sealer: Sealer::new(keys),
             shutdown,
+            states: Arc::new(States::new(&state_limits, state_store)),
+            env: EnvSources::new(&env),
+            client_info_roots,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         })

@@ -29,7 +29,7 @@ impl MemoryStates {
 
     fn create_now(&self, record: StateRecord, now: Timestamp) -> Result<(), StoreError> {
         let StateRecord { handle, principal, lifetime, value } = record;
-        let value = detach(value);
+        let value = value.detached();
         let mut table = self.table();
         if value.as_str().len() > table.limits().bytes {
             return Err(StoreError::TooLarge);
@@ -58,14 +58,9 @@ impl MemoryStates {
         if too_large {
             return Err(StoreError::TooLarge);
         }
-        *stored = StoredState { value: detach(value), version: expected + 1 };
+        *stored = StoredState { value: value.detached(), version: expected + 1 };
         Ok(Replaced::Done)
     }
-}
-
-/// Copies JSON out of the message that it came in, which may be a hundred times its size.
-fn detach(value: Raw) -> Raw {
-    Raw::parse(value.as_str().to_owned()).unwrap_or(value)
 }
 
 impl StateStore for MemoryStates {

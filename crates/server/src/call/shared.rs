@@ -4,17 +4,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::model::{Answer, Question, Root};
 use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 
 use super::ask::{Ask, AskError, Asking};
 use super::caller::Caller;
 use super::note::Note;
+use super::surroundings::Surroundings;
+use crate::env::{Env, Secret};
 
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
+
+/// The secrets that one call is watched for.
+const MOST_SECRETS: usize = 128;
 
 /// Why most questions that cannot be put cannot be put.
 const UNDECLARED: &str = "the client did not declare the capability";
@@ -26,6 +31,9 @@ const UNDECLARED: &str = "the client did not declare the capability";
 pub(crate) struct Shared {
     method: Method,
     params: Params,
+    surroundings: Surroundings,
+    /// The roots of a caller without a session, once they were asked for.
+    pub(crate) roots: OnceCell<Vec<Root>>,
     state: Mutex<State>,
     cancel: Notify,
 }
@@ -33,6 +41,8 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct State {
     caller: Caller,
+    /// The secrets of every request that the call has lived through.
+    secrets: Vec<Secret>,
     /// Answers that came with a request, by key, not yet used.
     answers: Vec<(String, Raw)>,
     /// Answers that were used, kept while the call may have to be replayed from its start.
@@ -57,8 +67,15 @@ struct Asked {
 }
 
 impl Shared {
-    pub(crate) fn new(method: Method, params: Params, caller: Caller, answers: Vec<(String, Raw)>) -> Self {
+    pub(crate) fn new(
+        method: Method,
+        params: Params,
+        caller: Caller,
+        answers: Vec<(String, Raw)>,
+        surroundings: Surroundings,
+    ) -> Self {
         let state = State {
+            secrets: caller.env.secrets().cloned().collect(),
             caller,
             answers,
             used: None,
@@ -71,7 +88,14 @@ impl Shared {
             cancelled: false,
             exchange: None,
         };
-        Self { method, params, state: Mutex::new(state), cancel: Notify::const_new() }
+        Self {
+            method,
+            params,
+            surroundings,
+            roots: OnceCell::const_new(),
+            state: Mutex::new(state),
+            cancel: Notify::const_new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -84,6 +108,15 @@ impl Shared {
 
     pub(crate) fn params(&self) -> &Params {
         &self.params
+    }
+
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// Returns the secrets that nothing which the call says may hold.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        self.lock().secrets.clone()
     }
 
     pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
@@ -290,6 +323,7 @@ impl Shared {
     pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, Raw)>) {
         let mut state = self.lock();
         state.parked = false;
+        state.remember(&caller.env);
         state.caller = caller;
         let (for_open, early): (Vec<_>, Vec<_>) =
             answers.into_iter().partition(|(key, _)| state.asked.iter().any(|asked| asked.key == *key));
@@ -372,6 +406,17 @@ impl Shared {
         let notified = self.cancel.notified();
         if !self.is_cancelled() {
             notified.await;
+        }
+    }
+}
+
+impl State {
+    /// Adds the secrets of one more request, as far as there is room.
+    fn remember(&mut self, env: &Env) {
+        for secret in env.secrets() {
+            if self.secrets.len() < MOST_SECRETS && !self.secrets.contains(secret) {
+                self.secrets.push(secret.clone());
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::endpoint::HttpService;
+use super::peer::{Introduced, PeerInfo};
 use crate::limits::Limits;
 use crate::shutdown::Shutdown;
 
@@ -82,7 +83,9 @@ where
             }
         };
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
-        let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
+        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: false };
+        let service = Introduced { service: service.clone(), peer: core.env.reads_headers().then_some(peer) };
+        let (shutdown, limits) = (shutdown.clone(), limits.clone());
         connections.spawn(async move {
             let _held = (permit, seat);
             connection(stream, service, &shutdown, &limits).await;

@@ -11,6 +11,7 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod peer;
 #[cfg(feature = "axum")]
 mod router;
 mod stream;
@@ -21,3 +22,4 @@ pub use self::endpoint::HttpService;
 pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
 pub use self::options::HttpOptions;
+pub use self::peer::PeerInfo;

@@ -12,12 +12,14 @@ use trunkline_protocol::{Members, Method, Params, Raw, Refusal, Revision};
 use trunkline_session::Principal;
 
 use super::Settings;
-use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared};
+use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared, Surroundings};
 use crate::change::{Change, Changes, Filter, Subscription};
 use crate::dispatch;
+use crate::env::Env;
 use crate::error::BuildError;
 use crate::part::{Part, Parts};
 use crate::registry::Registry;
+use crate::state::States;
 
 /// A server that is built; clones are the same server.
 ///
@@ -33,6 +35,8 @@ struct Inner {
     /// Held by whoever makes the next snapshot, so that no change is lost; never while a handler runs.
     changing: Mutex<()>,
     changes: Changes,
+    /// What is kept between calls without a transport; a host has its own.
+    states: Arc<States>,
 }
 
 impl ServerHandle {
@@ -42,6 +46,7 @@ impl ServerHandle {
             registry: ArcSwap::from_pointee(registry),
             changing: Mutex::new(()),
             changes: Changes::default(),
+            states: Arc::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -129,7 +134,7 @@ impl ServerHandle {
         let mut members = Members::new();
         members.set("name", Raw::from_text(tool));
         members.set("arguments", arguments);
-        match Handler::call(self, local_call(Method::ToolsCall, members)).await? {
+        match Handler::call(self, local_call(Method::ToolsCall, members, self.inner.states.clone())).await? {
             Outcome::Done(Reply::Tool(result)) => Ok(result),
             _ => Err(Refusal::INTERNAL.because("the tool has no result")),
         }
@@ -137,7 +142,7 @@ impl ServerHandle {
 }
 
 /// Makes a call from this process, which can be asked nothing.
-fn local_call(method: Method, members: Members) -> Call {
+fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
     let caller = Caller {
         principal: Principal::Process,
         revision: Revision::NEWEST,
@@ -146,6 +151,7 @@ fn local_call(method: Method, members: Members) -> Call {
         session: None,
         log_level: None,
         progress_token: None,
+        env: Env::NONE,
     };
     Call {
         method,
@@ -155,6 +161,7 @@ fn local_call(method: Method, members: Members) -> Call {
             Params { members, meta: None },
             caller,
             Vec::new(),
+            Surroundings { states, session: None },
         ))),
     }
 }

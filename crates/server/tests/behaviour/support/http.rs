@@ -62,7 +62,7 @@ impl Client {
 
     /// Opens a session of a revision and stays in it.
     pub(crate) async fn initialized(self, revision: &str) -> Self {
-        let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        let capabilities = json!({ "elicitation": {}, "sampling": {} });
         self.initialized_with(revision, capabilities).await
     }
 

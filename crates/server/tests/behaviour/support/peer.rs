@@ -22,7 +22,7 @@ impl Peer {
     /// Opens a session of a revision.
     pub(crate) async fn initialized(host: &Host, revision: &str) -> Self {
         let mut peer = Self::new(host);
-        let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        let capabilities = json!({ "elicitation": {}, "sampling": {} });
         peer.send(&initialize(revision, capabilities)).await;
         let hello = peer.receive().await;
         assert_eq!(hello["result"]["protocolVersion"], revision, "{hello}");

@@ -46,7 +46,7 @@ impl MemoryStates {
         handle: StateHandle,
         principal: &Principal,
         expected: u64,
-        value: Raw,
+        value: &Raw,
         now: Timestamp,
     ) -> Result<Replaced, StoreError> {
         let mut table = self.table();
@@ -85,7 +85,7 @@ impl StateStore for MemoryStates {
         value: Raw,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
-        Box::pin(async move { self.replace_now(handle, principal, expected, value, now) })
+        Box::pin(async move { self.replace_now(handle, principal, expected, &value, now) })
     }
 
     fn forget(&self, handle: StateHandle) {

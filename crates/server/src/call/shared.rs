@@ -195,6 +195,8 @@ impl Shared {
             return Err(AskError::unsupported(&question, UNDECLARED));
         }
         state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
+        // A handler may ask from a task of its own, whose polls the exchange does not see.
+        wake(state.exchange.take(), state);
         Ok(Put::Open(key))
     }
 

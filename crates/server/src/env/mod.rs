@@ -20,17 +20,20 @@ use crate::call::Context;
 
 /// The variables that a caller brought, by name. What prints or serializes it shows the names only.
 #[derive(Clone, Default)]
-pub struct Env(Option<Arc<[(Arc<str>, Secret)]>>);
+pub struct Env(Option<Arc<[Variable]>>);
+
+/// A variable: its name and its value.
+pub(crate) type Variable = (Arc<str>, Secret);
 
 impl Env {
     /// No variables at all.
     pub const NONE: Self = Self(None);
 
-    pub(crate) fn new(values: Vec<(Arc<str>, Secret)>) -> Self {
+    pub(crate) fn new(values: Vec<Variable>) -> Self {
         Self((!values.is_empty()).then(|| values.into()))
     }
 
-    fn values(&self) -> &[(Arc<str>, Secret)] {
+    fn values(&self) -> &[Variable] {
         self.0.as_deref().unwrap_or_default()
     }
 

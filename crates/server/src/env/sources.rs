@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use trunkline_protocol::{Refusal, shorten};
 
-use super::{Env, EnvPolicy, Secret};
+use super::{Env, EnvPolicy, Secret, Variable};
 
 /// How the names of the headers begin that carry variables.
 const PREFIX: &str = "x-env-";
@@ -67,7 +67,7 @@ impl EnvSources {
     /// # Errors
     /// A variable that is allowed comes twice, is too large, or is not plain text; or there are too many.
     pub(crate) fn read(&self, headers: &HeaderMap, is_private: bool) -> Result<Env, Refusal> {
-        let mut values: Vec<(Arc<str>, Secret)> = Vec::new();
+        let mut values: Vec<Variable> = Vec::new();
         for (header, value) in headers {
             let Some(given) = header.as_str().strip_prefix(PREFIX) else { continue };
             let allowed: Vec<_> = self.headers.iter().filter(|name| names(given, name)).collect();

@@ -53,11 +53,10 @@ impl Context {
             Look::Ask(asking) => {
                 let answered = tokio::time::timeout(PATIENCE, self.ask(roots().key(KEY))).await;
                 drop(asking);
+                // The session has learned them from the answer, and merged them with what it knew.
                 match (answered, known.best()) {
-                    // The session has learned them from the answer, and merged them with what it knew.
-                    (Ok(Ok(_)) | Err(_), best) => Ok(best),
                     (Ok(Err(error)), best) if best.is_empty() => Err(error),
-                    (Ok(Err(_)), best) => Ok(best),
+                    (_, best) => Ok(best),
                 }
             }
         }

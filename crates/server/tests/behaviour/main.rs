@@ -7,6 +7,12 @@
 mod support;
 
 #[cfg(test)]
+mod bags;
+#[cfg(test)]
+mod context;
+#[cfg(test)]
+mod environment;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod parked;
@@ -14,6 +20,8 @@ mod parked;
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod roots;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod conformance;
 mod fixture;
 #[cfg(test)]
 mod floors;
+mod instructions;
 mod interop;
 mod run;
 mod table;
@@ -33,6 +34,7 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  instructions what a call costs, in instructions [--save]
   tools        install what the two above need
 ";
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
+        "instructions" => instructions::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),
         _ => Err(USAGE.into()),
     };

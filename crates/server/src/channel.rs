@@ -4,6 +4,8 @@
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod carried;
+mod room;
+mod session;
 
 use std::collections::HashMap;
 use std::io;
@@ -17,20 +19,20 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
-use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
+use trunkline_protocol::{Id, Message, Refusal, Request, Revision, emit};
 use trunkline_session::Principal;
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
-use crate::call::SessionKeep;
+use self::room::begins_a_call;
 use crate::change::Subscription;
-use crate::core::{Core, now};
+use crate::core::Core;
 use crate::edge::Event;
 use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
 use crate::env::Env;
 
-/// Messages taken in one turn before calls and the writer get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
@@ -93,22 +95,24 @@ impl<C: Channel> ChannelServer<C> {
         }
         if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
             self.drained = true;
-            for (id, listen) in std::mem::take(&mut self.listens) {
+            for listen in std::mem::take(&mut self.listens).into_values() {
                 self.channel.send(&listen.ending());
-                self.channel.send(&cancelled(&id));
+                self.channel.send(&listen.cancellation());
             }
         }
     }
 
     /// Takes what calls have to say; reports whether there was anything.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
-        while self.has_room() {
+        let mut taken = 0;
+        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
+        // read what the peer has to say to that.
+        while taken < MOST_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
-            any = true;
+            taken += 1;
             self.carry_out(said);
         }
-        any
+        taken > 0
     }
 
     fn carry_out(&mut self, said: Said) {
@@ -162,12 +166,16 @@ impl<C: Channel> ChannelServer<C> {
         let mut taken = 0;
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
-            if self.held.is_some() {
-                if self.is_full() {
+            if let Some(held) = self.held.take() {
+                if !self.is_full() {
+                    self.dispatch(held, cx);
+                } else if self.awaits_answers() {
+                    self.refuse_held(&held);
+                } else {
+                    self.held = Some(held);
                     break;
                 }
                 taken += 1;
-                self.held.take().into_iter().for_each(|held| self.dispatch(held, cx));
                 continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -234,58 +242,6 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_legacy(&mut self, message: Message, cx: &mut Context<'_>) {
-        if let Message::Notification(note) = &message {
-            self.cancel_modern(note);
-        }
-        match (&self.session, message) {
-            (Some(session), message) => {
-                let session = session.clone();
-                let begun = legacy::begin(&self.core, &session, message, &CARRIAGE);
-                self.begin_legacy(begun, cx);
-                if let Some(request) = session.ask_roots() {
-                    self.channel.send(&request);
-                }
-            }
-            // A ping is answered in any state.
-            (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
-                let reply = trunkline_protocol::codec::Reply::Empty;
-                self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
-            }
-            _ => {}
-        }
-    }
-
-    fn cancel_modern(&mut self, note: &Notification) {
-        if note.method != "notifications/cancelled" {
-            return;
-        }
-        let Some(id) = era::cancelled_request(note) else { return };
-        self.listens.remove(&id);
-        match self.modern.get_mut(&id) {
-            Some(Cancellable::Running(call)) => call.cancel(),
-            Some(resuming) => *resuming = Cancellable::Cancelled,
-            None => {}
-        }
-    }
-
-    fn initialize(&mut self, request: &Request) {
-        match legacy::handshake(&self.core, request, self.principal.clone()) {
-            Ok(handshake) => {
-                if let Some(before) = self.session.take() {
-                    before.end();
-                }
-                let keep = SessionKeep::new(&self.core, &handshake.record, self.env.clone());
-                let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
-                tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
-                self.watch = Some(session.watch(&*self.core.handler));
-                self.session = Some(session);
-                self.channel.send(&handshake.answer);
-            }
-            Err(refusal) => self.send_error(Some(&request.id), &refusal),
-        }
-    }
-
     fn receive_modern(&mut self, request: Request, cx: &mut Context<'_>) {
         if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
             let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
@@ -318,20 +274,18 @@ impl<C: Channel> ChannelServer<C> {
                 self.modern.insert(id.clone(), Cancellable::Resuming);
                 self.carried.push(Carried::Resuming(id, future));
             }
-            modern::Begun::Call(mut call) => loop {
+            modern::Begun::Call(mut call) => {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => {
-                        if let Some(shared) = call.shared() {
-                            self.modern.insert(call.id().clone(), Cancellable::Running(shared));
-                        }
-                        return self.carried.push(Carried::Modern(call));
-                    }
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                if let Some(shared) = call.shared() {
+                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
+                }
+                self.carried.push(Carried::Modern(call));
+            }
         }
     }
 
@@ -339,35 +293,21 @@ impl<C: Channel> ChannelServer<C> {
         match begun {
             legacy::Begun::Accepted => {}
             legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
-            legacy::Begun::Exchange(mut exchange) => loop {
+            legacy::Begun::Exchange(mut exchange) => {
                 match exchange.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => return self.carried.push(Carried::Legacy(exchange)),
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                self.carried.push(Carried::Legacy(exchange));
+            }
         }
     }
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
-    }
-
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
-    /// the answer might never be read.
-    fn is_full(&self) -> bool {
-        let most = self.core.limits.calls_per_channel;
-        self.carried.len() >= most && {
-            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
-            self.carried.len() >= most + waiting
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.channel.queued() < self.core.limits.queued_bytes
     }
 
     fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
@@ -415,21 +355,4 @@ impl<C> Drop for ChannelServer<C> {
             session.end();
         }
     }
-}
-
-fn begins_a_call(incoming: &Incoming) -> bool {
-    match incoming {
-        Incoming::One(message) => matches!(message, Message::Request(_)),
-        Incoming::Batch(messages) => {
-            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
-        }
-    }
-}
-
-fn cancelled(id: &Id) -> String {
-    emit::notification("notifications/cancelled", |writer| {
-        writer.open_object();
-        writer.member("requestId", id.as_raw());
-        writer.close_object();
-    })
 }

@@ -7,8 +7,10 @@
 mod ask;
 mod caller;
 mod context;
+mod given;
 mod note;
 mod outcome;
+mod questions;
 mod running;
 mod shared;
 mod surroundings;

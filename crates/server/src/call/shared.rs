@@ -1,16 +1,16 @@
 use std::collections::VecDeque;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::{Notify, OnceCell};
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{Answer, Question, Root};
+use trunkline_protocol::model::{Question, Root};
 use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 
-use super::ask::{Ask, AskError, Asking};
+use super::ask::AskError;
 use super::caller::Caller;
+use super::given::Given;
 use super::note::Note;
 use super::surroundings::Surroundings;
 use crate::env::{Env, Secret};
@@ -22,7 +22,7 @@ const MOST_NOTES: usize = 64;
 const MOST_SECRETS: usize = 128;
 
 /// Why most questions that cannot be put cannot be put.
-const UNDECLARED: &str = "the client did not declare the capability";
+pub(super) const UNDECLARED: &str = "the client did not declare the capability";
 
 /// What a call's future and the exchange that carries it share.
 ///
@@ -39,31 +39,31 @@ pub(crate) struct Shared {
 }
 
 #[derive(Debug)]
-struct State {
-    caller: Caller,
+pub(super) struct State {
+    pub(super) caller: Caller,
     /// The secrets of every request that the call has lived through.
-    secrets: Vec<Secret>,
+    pub(super) secrets: Vec<Secret>,
     /// Answers that came with a request, by key, not yet used.
-    answers: Vec<(String, Raw)>,
+    pub(super) answers: Vec<(String, Raw)>,
     /// Answers that were used, kept while the call may have to be replayed from its start.
-    used: Option<Vec<(String, Raw)>>,
-    asked: Vec<Asked>,
-    unnamed: usize,
-    notes: VecDeque<Note>,
-    progress: f64,
-    parked: bool,
-    release: Option<Duration>,
-    cancelled: bool,
-    exchange: Option<Waker>,
+    pub(super) used: Option<Vec<(String, Raw)>>,
+    pub(super) asked: Vec<Asked>,
+    pub(super) unnamed: usize,
+    pub(super) notes: VecDeque<Note>,
+    pub(super) progress: f64,
+    pub(super) parked: bool,
+    pub(super) release: Option<Duration>,
+    pub(super) cancelled: bool,
+    pub(super) exchange: Option<Waker>,
 }
 
 #[derive(Debug)]
-struct Asked {
-    key: String,
-    question: Question,
-    sent: bool,
-    answer: Option<Result<Given, AskError>>,
-    asker: Option<Waker>,
+pub(super) struct Asked {
+    pub(super) key: String,
+    pub(super) question: Question,
+    pub(super) sent: bool,
+    pub(super) answer: Option<Result<Given, AskError>>,
+    pub(super) asker: Option<Waker>,
 }
 
 impl Shared {
@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,94 +164,6 @@ impl Shared {
         let mut state = self.lock();
         state.release = Some(retry);
         wake(state.exchange.take(), state);
-    }
-
-    // What the handler asks.
-
-    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
-    pub(crate) fn put(&self, key: Option<String>, question: Question) -> Result<Put, AskError> {
-        let mut state = self.lock();
-        if !self.method.may_ask() {
-            return Err(AskError::unsupported(&question, "this method cannot put questions"));
-        }
-        let key = key.unwrap_or_else(|| {
-            state.unnamed += 1;
-            format!("q{}", state.unnamed)
-        });
-        if state.asked.iter().any(|asked| asked.key == key) {
-            return Err(AskError::KeyInUse(key));
-        }
-        if let Some(at) = state.answers.iter().position(|(given, _)| *given == key) {
-            let (key, raw) = state.answers.remove(at);
-            // A malformed answer is not an error: the question is simply put again.
-            if let Ok(answer) = question.read_answer(&raw) {
-                if let Some(used) = &mut state.used {
-                    used.push((key, raw.clone()));
-                }
-                return Ok(Put::Answered(Given { answer, raw }));
-            }
-        }
-        if !question.allowed_by(&state.caller.capabilities()) {
-            return Err(AskError::unsupported(&question, UNDECLARED));
-        }
-        state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
-        // A handler may ask from a task of its own, whose polls the exchange does not see.
-        wake(state.exchange.take(), state);
-        Ok(Put::Open(key))
-    }
-
-    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Given, AskError>> {
-        let mut state = self.lock();
-        let Some(at) = state.asked.iter().position(|asked| asked.key == key) else {
-            return Poll::Ready(Err(AskError::Ended));
-        };
-        let Some(asked) = state.asked.get_mut(at) else { return Poll::Pending };
-        if asked.answer.is_none() {
-            asked.asker = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        let answer = state.asked.remove(at).answer;
-        Poll::Ready(answer.unwrap_or(Err(AskError::Ended)))
-    }
-
-    /// Puts questions whose answers are kept for the next time that the handler is called.
-    pub(crate) async fn collect(
-        self: &Arc<Self>,
-        questions: Vec<(String, Question)>,
-    ) -> Result<(), AskError> {
-        let mut asked: Vec<_> = questions
-            .into_iter()
-            .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
-            .collect();
-        let mut answers = Vec::with_capacity(asked.len());
-        // Every question is polled in every turn, so that all of them are put before the round closes.
-        std::future::poll_fn(|cx| {
-            let mut failed = None;
-            asked.retain_mut(|(key, asking)| match Pin::new(asking).poll(cx) {
-                Poll::Pending => true,
-                Poll::Ready(Ok(raw)) => {
-                    answers.push((std::mem::take(key), raw));
-                    false
-                }
-                Poll::Ready(Err(error)) => {
-                    failed.get_or_insert(error);
-                    false
-                }
-            });
-            match failed {
-                Some(error) => Poll::Ready(Err(error)),
-                None if asked.is_empty() => Poll::Ready(Ok(())),
-                None => Poll::Pending,
-            }
-        })
-        .await?;
-        // As in the other era, a round's answers are all that the next call of the handler is given.
-        self.lock().answers = answers;
-        Ok(())
-    }
-
-    pub(crate) fn withdraw(&self, key: &str) {
-        self.lock().asked.retain(|asked| asked.key != key);
     }
 
     // What the exchange does.
@@ -430,21 +342,8 @@ pub(crate) enum Urgent {
     Nothing,
 }
 
-/// How a question stands when it has just been put.
-pub(crate) enum Put {
-    Answered(Given),
-    Open(String),
-}
-
-/// An answer, as it was understood and as it came.
-#[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) answer: Answer,
-    pub(crate) raw: Raw,
-}
-
 /// Wakes a task after the lock is gone, so that the task does not run into it.
-fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
+pub(super) fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
     drop(state);
     if let Some(waker) = waker {
         waker.wake();

@@ -7,6 +7,7 @@ mod carry;
 mod endpoint;
 mod guard;
 mod heads;
+mod impatient;
 mod legacy;
 mod listener;
 mod modern;

@@ -24,7 +24,7 @@ pub(crate) struct LegacyCall {
     id: Id,
     method: Method,
     running: Option<Running>,
-    /// Whether the session knows of the call; it is told when the call does not end at its first poll.
+    /// Whether the session knows of the call; it is told when the call does not end with the first thing that it does.
     entered: bool,
     outgoing: VecDeque<String>,
     questions: Vec<Id>,
@@ -54,6 +54,10 @@ impl LegacyCall {
         }
     }
 
+    pub(super) fn id(&self) -> &Id {
+        &self.id
+    }
+
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         if !self.core.env.any() {
@@ -78,10 +82,14 @@ impl LegacyCall {
                 return Poll::Pending;
             };
             match step {
-                Step::Note(note) => match self.render(&note) {
-                    Some(message) => return Poll::Ready(Event::Message(message)),
-                    None => continue,
-                },
+                Step::Note(note) => {
+                    // It goes on after this, perhaps without ever having to wait.
+                    self.enter();
+                    match self.render(&note) {
+                        Some(message) => return Poll::Ready(Event::Message(message)),
+                        None => continue,
+                    }
+                }
                 Step::Release(retry) if self.session.revision().primes_streams() => {
                     return Poll::Ready(Event::Release(retry));
                 }
@@ -95,6 +103,14 @@ impl LegacyCall {
                 }
             }
         }
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.session.awaits(&self.questions)
+    }
+
+    pub(super) fn abandon_questions(&self) {
+        self.session.abandon(&self.questions);
     }
 
     fn enter(&mut self) {

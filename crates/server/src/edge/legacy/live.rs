@@ -32,6 +32,7 @@ struct Desk {
     standing: usize,
     ended: bool,
     questions: HashMap<Id, Open>,
+    own_question: Option<Id>,
     calls: HashMap<Id, Arc<Shared>>,
     streams: HashMap<StreamId, Arc<StreamState>>,
     watch: Option<Arc<Subscription>>,
@@ -182,6 +183,12 @@ impl LiveSession {
     pub(crate) fn ask_roots(&self) -> Option<String> {
         let change = self.keep.roots.begin()?;
         let id = self.register(Open { asker: None, roots: Some(change) }).ok()?;
+        let mut desk = self.lock();
+        // Only the latest question of the session's own is waited for, however many go unanswered.
+        if let Some(before) = desk.own_question.replace(id.clone()) {
+            desk.questions.remove(&before);
+        }
+        drop(desk);
         Some(emit::request(&id, Question::Roots.method(), Some(&Raw::EMPTY_OBJECT)))
     }
 
@@ -199,6 +206,28 @@ impl LiveSession {
     /// Returns how many questions of calls wait for their answers.
     pub(crate) fn open_questions(&self) -> usize {
         self.lock().questions.values().filter(|open| open.asker.is_some()).count()
+    }
+
+    /// Reports whether the client has questions of calls to answer.
+    pub(crate) fn has_questions(&self) -> bool {
+        self.lock().questions.values().any(|open| open.asker.is_some())
+    }
+
+    /// Reports whether one of these questions has no answer yet.
+    pub(crate) fn awaits(&self, questions: &[Id]) -> bool {
+        let desk = self.lock();
+        questions.iter().any(|id| desk.questions.contains_key(id))
+    }
+
+    /// Fails those of these questions that have no answer yet.
+    pub(crate) fn abandon(&self, questions: &[Id]) {
+        let open: Vec<_> = {
+            let mut desk = self.lock();
+            questions.iter().filter_map(|id| desk.questions.remove(id)).collect()
+        };
+        for (shared, key) in open.into_iter().filter_map(|open| open.asker) {
+            shared.answer(&key, Err(AskError::Ended));
+        }
     }
 
     /// Hands a client's response to the call that asked; one that nobody waits for is dropped.

@@ -20,8 +20,9 @@
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, BuildError, CallError, Context, Host, HostOptions, Limits, Prompt, Resource, ResourceTemplate,
-    ServeError, Server, ServerHandle, Shutdown, StateKeys, Tool, ToolError, http, stdio,
+    AskError, Binding, BuildError, CallError, Context, EnvPolicy, Host, HostOptions, Limits, Prompt,
+    Resource, ResourceTemplate, Sandbox, Secret, ServeError, Server, ServerHandle, Shutdown, State,
+    StateError, StateKeys, Stored, Tool, ToolError, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
@@ -36,7 +37,7 @@ pub mod prelude {
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{
-        Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask,
-        http, sample, stdio,
+        Binding, Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError,
+        ask, http, sample, stdio,
     };
 }

@@ -47,7 +47,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 fn host(args: &ServeArgs, departure: &Departure) -> Result<Host, Failure> {
     let limits = Limits { message_bytes: args.max_message, ..Limits::default() };
     let state_keys = args.state_keys()?;
-    let options = HostOptions { limits, state_keys, shutdown: departure.shutdown().clone() };
+    let options = HostOptions {
+        limits,
+        state_keys,
+        shutdown: departure.shutdown().clone(),
+        env: args.env(),
+        client_info_roots: args.compat_clientinfo_roots,
+        ..HostOptions::default()
+    };
     builtin::server(&args.builtin).host(options).map_err(|error| Failure::new(Exit::Failed, error))
 }
 

@@ -17,7 +17,9 @@ use crate::core::Core;
 use crate::env::EnvPolicy;
 use crate::error::BuildError;
 use crate::http::{self, Drained, HttpOptions, HttpService};
+use crate::interceptor::Layers;
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use crate::round::{StateKeys, StateKeysError};
 use crate::server::Server;
 use crate::shutdown::Shutdown;
@@ -30,6 +32,10 @@ pub struct HostOptions {
     /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
     /// do not survive a restart and are known to this process alone.
     pub state_keys: Option<StateKeys>,
+    /// What is around every call, outside of what the handler itself has. Default nothing.
+    pub layers: Layers,
+    /// What counts and times the calls. Default nothing.
+    pub metrics: Option<Metrics>,
     /// The handle that ends the server.
     pub shutdown: Shutdown,
     /// The bounds of what handlers keep between calls.
@@ -59,7 +65,8 @@ impl Host {
             Some(keys) => keys.clone(),
             None => StateKeys::random()?,
         };
-        let core = Core::new(Arc::new(handler), &keys, options);
+        let handler = options.layers.clone().around(handler);
+        let core = Core::new(handler, &keys, options);
         Ok(Self { core })
     }
 

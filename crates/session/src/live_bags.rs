@@ -42,6 +42,29 @@ impl LiveBags {
         handle
     }
 
+    /// Returns the principal's value under a handle, or keeps a new one under it.
+    pub fn get_or_insert(
+        &self,
+        handle: StateHandle,
+        principal: &Principal,
+        lifetime: Lifetime,
+        value: LiveValue,
+        now: Timestamp,
+    ) -> LiveValue {
+        let mut table = self.table();
+        if let Some(known) = table.use_bag(handle, principal, now) {
+            let known = known.clone();
+            // Whoever lost the race has a value that nobody knows, and its end is not for under the lock.
+            drop(table);
+            drop(value);
+            return known;
+        }
+        let gone = table.insert(handle, principal, lifetime, value.clone(), now);
+        drop(table);
+        drop(gone);
+        value
+    }
+
     /// Returns a value to the principal that made it; to anyone else there is none.
     pub fn get(&self, handle: StateHandle, principal: &Principal, now: Timestamp) -> Option<LiveValue> {
         self.table().use_bag(handle, principal, now).map(|value| value.clone())

@@ -17,12 +17,14 @@
 //! # }
 //! ```
 
+pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, Binding, BuildError, CallError, Context, EnvPolicy, Host, HostOptions, Limits, Prompt,
-    Resource, ResourceTemplate, Sandbox, Secret, ServeError, Server, ServerHandle, Shutdown, State,
-    StateError, StateKeys, Stored, Tool, ToolError, http, stdio,
+    AskError, Binding, BuildError, Call, CallError, ConcurrencyLimit, Context, EnvPolicy, Form, Host,
+    HostOptions, Interceptor, Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate,
+    Sandbox, Secret, ServeError, Server, ServerHandle, Shutdown, State, StateError, StateKeys, Stored,
+    Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
@@ -32,12 +34,23 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 
 /// Everything that a handler usually needs.
 pub mod prelude {
+    pub use trunkline_macros::{Form, parts, prompt, resource, tool};
     pub use trunkline_server::protocol::Level;
     pub use trunkline_server::protocol::model::{
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{
-        Binding, Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError,
-        ask, http, sample, stdio,
+        Binding, Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool,
+        ToolError, ask, http, sample, stdio,
     };
+}
+
+/// What the attributes expand to; not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+    pub use trunkline_server::protocol::Raw;
+    pub use trunkline_server::protocol::model::PromptArgument;
+    pub use trunkline_server::{Form, NoArguments, Part, Parts, SharedPart, ask, form, returned};
 }

@@ -92,6 +92,10 @@ impl Shared {
         Ok(())
     }
 
+    pub(crate) fn has_open_questions(&self) -> bool {
+        self.lock().asked.iter().any(|asked| asked.answer.is_none())
+    }
+
     pub(crate) fn withdraw(&self, key: &str) {
         self.lock().asked.retain(|asked| asked.key != key);
     }

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) parked: bool,
     pub(super) release: Option<Duration>,
     pub(super) cancelled: bool,
+    /// The server has ended the handler, while the caller still waits for the answer that says so.
+    pub(super) given_up: bool,
     pub(super) exchange: Option<Waker>,
 }
 
@@ -86,6 +88,7 @@ impl Shared {
             parked: false,
             release: None,
             cancelled: false,
+            given_up: false,
             exchange: None,
         };
         Self {
@@ -312,8 +315,15 @@ impl Shared {
         self.cancel.notify_waiters();
     }
 
+    /// Tells what the handler has started elsewhere to end; the caller still gets an answer.
+    pub(crate) fn give_up(&self) {
+        self.lock().given_up = true;
+        self.cancel.notify_waiters();
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.lock().cancelled
+        let state = self.lock();
+        state.cancelled || state.given_up
     }
 
     pub(crate) async fn cancelled(&self) {

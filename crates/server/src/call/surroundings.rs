@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use trunkline_protocol::model::ClientCapabilities;
-use trunkline_session::SessionRecord;
+use trunkline_session::{SessionId, SessionRecord};
 
 use crate::core::Core;
 use crate::env::Env;
@@ -25,14 +25,15 @@ pub(crate) struct SessionKeep {
 }
 
 impl SessionKeep {
-    pub(crate) fn new(core: &Core, record: &SessionRecord, env: Env) -> Self {
+    /// `bag` is another name than the session's own for what is kept between its calls, which outlives the session.
+    pub(crate) fn new(core: &Core, record: &SessionRecord, env: Env, bag: Option<SessionId>) -> Self {
         let client = ClientCapabilities::read(&record.capabilities, record.revision).unwrap_or_default();
         let introduced = if core.client_info_roots { introduced(record.client.as_ref()) } else { Vec::new() };
         if !introduced.is_empty() {
             tracing::info!(session = %record.id.short(), "took roots from clientInfo, which no revision has");
         }
         Self {
-            bags: OwnBags::new(record.id, core.states.clone()),
+            bags: OwnBags::new(record.id, bag, core.states.clone()),
             roots: SessionRoots::new(client.roots(), introduced),
             env,
         }

@@ -53,7 +53,7 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let keep = SessionKeep::new(&self.core, &handshake.record, self.env.clone());
+                let keep = SessionKeep::new(&self.core, &handshake.record, self.env.clone(), self.bag);
                 let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.watch = Some(session.watch(&*self.core.handler));

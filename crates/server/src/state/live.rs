@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trunkline_session::{Lifetime, LiveValue, StateHandle};
 
 use super::StateError;
-use crate::call::Context;
+use super::own::Kind;
+use crate::call::{Context, Surroundings};
 use crate::core::now;
 
 /// A value of this process that is kept between calls.
@@ -66,41 +67,27 @@ impl Context {
     /// # Errors
     /// [`StateError`]: the caller has nothing of this type under this handle, or its session is over.
     pub fn state<T: Default + Send + 'static>(&self, handle: Option<&str>) -> Result<State<T>, StateError> {
-        let own = self.shared().surroundings().session.as_ref();
-        match (handle, own) {
+        let Surroundings { states, session } = self.shared().surroundings();
+        let (principal, now) = (self.principal(), now());
+        let fresh = || -> LiveValue { Arc::new(Mutex::new(T::default())) };
+        let (handle, value) = match (handle, session) {
             (Some(handle), _) => {
                 let handle = StateHandle::parse(handle).ok_or(StateError::NotFound)?;
-                self.find(handle)
+                (handle, states.live.get(handle, &principal, now).ok_or(StateError::NotFound)?)
             }
             (None, None) => {
-                let (handle, value) = self.create(Lifetime::Idle);
-                Ok(State { handle, value })
+                let value = fresh();
+                (states.live.create(&principal, Lifetime::Idle, value.clone(), now), value)
             }
             (None, Some(session)) => {
-                let known = session.bags.live::<T>();
-                if let Some(found) = known.and_then(|handle| self.find(handle).ok()) {
-                    return Ok(found);
-                }
-                let (handle, value) = self.create(Lifetime::Session);
-                let adopted = session.bags.adopt_live::<T>(known, handle);
-                if adopted == Ok(handle) {
-                    return Ok(State { handle, value });
-                }
-                self.shared().surroundings().states.live.forget(handle);
-                self.find(adopted?)
+                let handle = session.bags.handle::<T>(Kind::Live)?;
+                let known = states.live.get(handle, &principal, now);
+                let lifetime = session.bags.lifetime();
+                let value = known
+                    .unwrap_or_else(|| states.live.get_or_insert(handle, &principal, lifetime, fresh(), now));
+                (handle, value)
             }
-        }
-    }
-
-    fn create<T: Default + Send + 'static>(&self, lifetime: Lifetime) -> (StateHandle, Arc<Mutex<T>>) {
-        let value = Arc::new(Mutex::new(T::default()));
-        let live = &self.shared().surroundings().states.live;
-        (live.create(&self.principal(), lifetime, value.clone(), now()), value)
-    }
-
-    fn find<T: Send + 'static>(&self, handle: StateHandle) -> Result<State<T>, StateError> {
-        let live = &self.shared().surroundings().states.live;
-        let value: LiveValue = live.get(handle, &self.principal(), now()).ok_or(StateError::NotFound)?;
+        };
         let value = value.downcast::<Mutex<T>>().map_err(|_| StateError::WrongType)?;
         Ok(State { handle, value })
     }

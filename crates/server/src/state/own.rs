@@ -1,85 +1,83 @@
-use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
-use trunkline_session::{SessionId, StateHandle};
+use trunkline_session::{Lifetime, SessionId, StateHandle};
 
 use super::{StateError, States};
 
-/// The bags that belong to a legacy session: one of each kind for each type, and those that its calls made beside them.
+/// The bags that belong to a legacy session, one of each kind for each type.
 ///
-/// They end with the session.
+/// Their handles follow from the session's id, so that every node which serves the session finds the same stored ones. They
+/// end with the session, unless they go by a name that outlives it.
 #[derive(Debug)]
 pub(crate) struct OwnBags {
-    session: SessionId,
+    name: SessionId,
+    lifetime: Lifetime,
     states: Arc<States>,
     held: Mutex<Held>,
+}
+
+/// Where a bag is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Live,
+    Stored,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     ended: bool,
-    live: HashMap<TypeId, StateHandle>,
-    stored: HashMap<TypeId, StateHandle>,
+    handles: HashSet<(Kind, StateHandle)>,
 }
 
 impl OwnBags {
-    pub(crate) fn new(session: SessionId, states: Arc<States>) -> Self {
-        Self { session, states, held: Mutex::default() }
-    }
-
-    /// Returns the handle of the session's live bag of a type, which may be over.
-    pub(super) fn live<T: 'static>(&self) -> Option<StateHandle> {
-        self.lock().live.get(&TypeId::of::<T>()).copied()
-    }
-
-    /// Makes a bag the session's own, unless another call of the session was quicker; returns the one that is.
-    ///
-    /// `known` is the one that turned out to be over, if there was one.
-    pub(super) fn adopt_live<T: 'static>(
-        &self,
-        known: Option<StateHandle>,
-        fresh: StateHandle,
-    ) -> Result<StateHandle, StateError> {
-        let mut held = self.lock();
-        if held.ended {
-            return Err(StateError::SessionOver);
-        }
-        match held.live.get(&TypeId::of::<T>()) {
-            Some(&quicker) if Some(quicker) != known => Ok(quicker),
-            _ => {
-                held.live.insert(TypeId::of::<T>(), fresh);
-                Ok(fresh)
-            }
-        }
-    }
-
-    /// Returns the handle of the session's stored bag of a type.
-    ///
-    /// It follows from the session's id, so that every node which serves the session finds the same bag.
-    pub(super) fn stored<T: 'static>(&self) -> Result<StateHandle, StateError> {
-        let mut held = self.lock();
-        if held.ended {
-            return Err(StateError::SessionOver);
-        }
-        let derive = || {
-            let text = format!("trunkline state {} {}", self.session, std::any::type_name::<T>());
-            let digest = Sha256::digest(text.as_bytes());
-            StateHandle::from_digest(digest.first_chunk().copied().unwrap_or_default())
+    pub(crate) fn new(session: SessionId, outliving: Option<SessionId>, states: Arc<States>) -> Self {
+        let (name, lifetime) = match outliving {
+            Some(name) => (name, Lifetime::Idle),
+            None => (session, Lifetime::Session),
         };
-        Ok(*held.stored.entry(TypeId::of::<T>()).or_insert_with(derive))
+        Self { name, lifetime, states, held: Mutex::default() }
     }
 
-    /// Ends the bags; nothing can be kept for the session any more.
+    /// Returns the name that the bags go by.
+    pub(crate) fn name(&self) -> SessionId {
+        self.name
+    }
+
+    pub(super) fn lifetime(&self) -> Lifetime {
+        self.lifetime
+    }
+
+    /// Returns the handle of the session's own bag of a type, whether or not there is one already.
+    pub(super) fn handle<T: 'static>(&self, kind: Kind) -> Result<StateHandle, StateError> {
+        let text = format!("trunkline state {kind:?} {} {}", self.name, std::any::type_name::<T>());
+        let digest = Sha256::digest(text.as_bytes());
+        let handle = StateHandle::from_digest(digest.first_chunk().copied().unwrap_or_default());
+        let mut held = self.lock();
+        if held.ended {
+            return Err(StateError::SessionOver);
+        }
+        held.handles.insert((kind, handle));
+        Ok(handle)
+    }
+
+    /// Ends the bags that are only the session's; nothing can be kept for it any more.
     pub(crate) fn end(&self) {
-        let held = {
+        let handles = {
             let mut held = self.lock();
             held.ended = true;
-            (std::mem::take(&mut held.live), std::mem::take(&mut held.stored))
+            std::mem::take(&mut held.handles)
         };
-        held.0.into_values().for_each(|handle| self.states.live.forget(handle));
-        held.1.into_values().for_each(|handle| self.states.stored.forget(handle));
+        if self.lifetime == Lifetime::Idle {
+            return;
+        }
+        for (kind, handle) in handles {
+            match kind {
+                Kind::Live => self.states.live.forget(handle),
+                Kind::Stored => self.states.stored.forget(handle),
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {

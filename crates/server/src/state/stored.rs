@@ -11,6 +11,7 @@ use trunkline_session::{
 };
 
 use super::StateError;
+use super::own::Kind;
 use crate::call::Context;
 use crate::core::now;
 
@@ -96,7 +97,7 @@ impl Context {
         let (handle, begins) = match (handle, own) {
             (Some(handle), _) => (StateHandle::parse(handle).ok_or(StateError::NotFound)?, None),
             (None, None) => (StateHandle::random(), Some(Lifetime::Idle)),
-            (None, Some(session)) => (session.bags.stored::<T>()?, Some(Lifetime::Session)),
+            (None, Some(session)) => (session.bags.handle::<T>(Kind::Stored)?, Some(session.bags.lifetime())),
         };
         let (principal, store) = (self.principal(), surroundings.states.stored.clone());
         let stored = Stored { handle, principal, store, value: PhantomData };

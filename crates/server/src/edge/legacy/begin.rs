@@ -171,8 +171,9 @@ fn begin_call(
     if session.has_call(&request.id) {
         return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
-    let in_flight = core.admit_call()?;
-    let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));
+    let mut in_flight = core.admit_call()?;
+    in_flight.time(method, &request.params, session.revision());
+    let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !carriage.env.is_empty() {
         caller.env = carriage.env.clone();
     }

@@ -9,6 +9,7 @@ use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp
 
 use crate::call::{AskError, Caller, Handler, SessionKeep, Shared};
 use crate::change::{Filter, Subscription};
+use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
 const MOST_QUESTIONS: usize = 256;
@@ -23,6 +24,7 @@ pub(crate) struct LiveSession {
     told_store: AtomicU64,
     keep: Arc<SessionKeep>,
     desk: Mutex<Desk>,
+    _present: Present,
 }
 
 #[derive(Default)]
@@ -62,6 +64,7 @@ impl LiveSession {
             told_store: AtomicU64::new(now.0),
             keep: Arc::new(keep),
             desk: Mutex::default(),
+            _present: Present::session(),
         }
     }
 
@@ -92,13 +95,15 @@ impl LiveSession {
     }
 
     /// Describes the caller of a request of this session.
-    pub(crate) fn caller(&self, progress_token: Option<Raw>) -> Caller {
+    pub(crate) fn caller(&self, request: &Id, progress_token: Option<Raw>) -> Caller {
         Caller {
             principal: self.record.principal.clone(),
             revision: self.record.revision,
             capabilities: self.record.capabilities.clone(),
             client: self.record.client.clone(),
+            request_id: Some(request.clone()),
             session: Some(self.record.id),
+            bag: Some(self.keep.bags.name()),
             log_level: self.level(),
             progress_token,
             env: self.keep.env.clone(),

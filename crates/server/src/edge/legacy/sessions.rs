@@ -46,7 +46,7 @@ impl Sessions {
         let (id, now) = (record.id, now());
         let record = self.create(record, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
-        let keep = SessionKeep::new(&self.core, &record, env);
+        let keep = SessionKeep::new(&self.core, &record, env, None);
         self.live.insert(id, Arc::new(LiveSession::new(record, keep, now)));
         Ok(id)
     }
@@ -98,7 +98,7 @@ impl Sessions {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
         // What came in headers was never stored, so that a client of a revived session has to bring it again.
-        let keep = SessionKeep::new(&self.core, &record, Env::default());
+        let keep = SessionKeep::new(&self.core, &record, Env::NONE, None);
         keep.roots.refresh();
         let session = Arc::new(LiveSession::new(record, keep, now));
         Ok(self.live.entry(id).or_insert(session).value().clone())

@@ -24,14 +24,14 @@ const MACROS: &str = "macros";
 const FACADE: &[&str] = &["server", "client", MACROS, "transport", "session"];
 
 /// Packages that stand beside the rooms and may use any of them.
-const FREE: &[&str] = &["trunkline-conformance", "trunkline-example-sqlite", "xtask"];
+const FREE: &[&str] = &["trunkline-conformance", "xtask"];
 
 /// All that the pure core may depend on: nothing here does IO, reads a clock or draws random numbers.
 const PROTOCOL_MAY_USE: &[&str] =
     &["base64", "bytes", "bytestring", "memchr", "serde", "serde_json", "smallvec", "thiserror"];
 
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
-const MOST_PACKAGES: usize = 260;
+const MOST_PACKAGES: usize = 275;
 
 /// Where a package stands in the house.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline::Limits;
 use trunkline::protocol::envelope::Bounds;
-use trunkline::session::{EventLimits, SessionLimits};
+use trunkline::session::{EventLimits, SessionLimits, StateLimits};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders up").to_owned()
@@ -143,6 +143,7 @@ fn every_default_is_in_the_document_of_limits() {
             absolute: time
         }),
         rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
+        rows!(StateLimits { total: count, per_principal: count, bytes: size, idle: time, absolute: time }),
     ]
     .concat();
     let document = read("docs/limits.md");

@@ -3,7 +3,7 @@
 //! A legacy client opens one and queries it in the same session. A modern client has no session: it is given a handle when
 //! it opens the database, and brings it with every query. The handlers are the same for both.
 //!
-//! `cargo run --package trunkline-example-sqlite` serves it over standard input and output.
+//! `cargo run --manifest-path examples/sqlite/Cargo.toml` serves it over standard input and output.
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
@@ -117,17 +117,17 @@ mod tests {
         serde_json::from_slice(&answer).unwrap()
     }
 
-    fn tool(name: &str, arguments: Value, about: Value) -> Value {
+    fn tool(name: &str, arguments: &Value, about: &Value) -> Value {
         let params = json!({ "name": name, "arguments": arguments, "_meta": about });
         json!({ "jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params })
     }
 
-    fn modern(name: &str, arguments: Value) -> Value {
+    fn modern(name: &str, arguments: &Value) -> Value {
         let about = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        tool(name, arguments, about)
+        tool(name, arguments, &about)
     }
 
     const FILL: &str = "create table t as select 7 as number, 'seven' as name";
@@ -145,11 +145,11 @@ mod tests {
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         call(&mut channel, &hello).await;
-        let early = call(&mut channel, &tool("sqlite_query", json!({ "sql": READ }), json!({}))).await;
+        let early = call(&mut channel, &tool("sqlite_query", &json!({ "sql": READ }), &json!({}))).await;
         assert_eq!(early["result"]["isError"], true, "{early}");
-        call(&mut channel, &tool("sqlite_open", json!({}), json!({}))).await;
+        call(&mut channel, &tool("sqlite_open", &json!({}), &json!({}))).await;
         for (sql, rows) in [(FILL, json!([])), (READ, expected())] {
-            let answer = call(&mut channel, &tool("sqlite_query", json!({ "sql": sql }), json!({}))).await;
+            let answer = call(&mut channel, &tool("sqlite_query", &json!({ "sql": sql }), &json!({}))).await;
             assert_eq!(answer["result"]["structuredContent"]["rows"], rows, "{answer}");
         }
     }
@@ -157,14 +157,14 @@ mod tests {
     #[tokio::test]
     async fn a_modern_client_brings_its_handle_over_any_connection() {
         let host = server().host(HostOptions::default()).unwrap();
-        let opened = call(&mut host.connect(), &modern("sqlite_open", json!({}))).await;
+        let opened = call(&mut host.connect(), &modern("sqlite_open", &json!({}))).await;
         let handle = &opened["result"]["structuredContent"]["handle"];
         for (sql, rows) in [(FILL, json!([])), (READ, expected())] {
-            let query = modern("sqlite_query", json!({ "sql": sql, "handle": handle }));
+            let query = modern("sqlite_query", &json!({ "sql": sql, "handle": handle }));
             let answer = call(&mut host.connect(), &query).await;
             assert_eq!(answer["result"]["structuredContent"]["rows"], rows, "{answer}");
         }
-        let without = call(&mut host.connect(), &modern("sqlite_query", json!({ "sql": READ }))).await;
+        let without = call(&mut host.connect(), &modern("sqlite_query", &json!({ "sql": READ }))).await;
         assert_eq!(without["result"]["isError"], true, "{without}");
     }
 }

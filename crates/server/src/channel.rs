@@ -4,6 +4,7 @@
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod carried;
+mod room;
 
 use std::collections::HashMap;
 use std::io;
@@ -18,17 +19,19 @@ use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
 use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
-use trunkline_session::Principal;
+use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
+use self::room::begins_a_call;
 use crate::change::Subscription;
 use crate::core::{Core, now};
 use crate::edge::Event;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::metrics::process;
 
-/// Messages taken in one turn before calls and the writer get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
@@ -40,6 +43,8 @@ pub(crate) struct ChannelServer<C> {
     principal: Principal,
     channel: C,
     session: Option<Arc<LiveSession>>,
+    /// What is kept between the client's calls goes by this name instead of the session's.
+    bag: Option<SessionId>,
     watch: Option<Arc<Subscription>>,
     carried: SelectAll<Carried>,
     /// Modern calls that can be cancelled, by their id.
@@ -50,6 +55,8 @@ pub(crate) struct ChannelServer<C> {
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
+    /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
+    is_owned: bool,
     ended: bool,
     last_answers: Option<Pin<Box<Sleep>>>,
 }
@@ -65,6 +72,7 @@ impl<C: Channel> ChannelServer<C> {
             principal,
             channel,
             session: None,
+            bag: None,
             watch: None,
             carried: SelectAll::new(),
             modern: HashMap::new(),
@@ -73,8 +81,38 @@ impl<C: Channel> ChannelServer<C> {
             draining,
             stopping,
             drained: false,
+            is_owned: false,
             ended: false,
             last_answers: None,
+        }
+    }
+
+    /// Sets the name under which things are kept between the client's calls.
+    pub(crate) fn with_bag(mut self, bag: Option<SessionId>) -> Self {
+        self.bag = bag;
+        self
+    }
+
+    /// Leaves it to whoever owns this to end it when the server stops.
+    pub(crate) fn owned(mut self) -> Self {
+        self.is_owned = true;
+        self
+    }
+
+    /// Returns the channel.
+    pub(crate) fn channel_mut(&mut self) -> &mut C {
+        &mut self.channel
+    }
+
+    /// Ends the session and cancels what still runs; the channel stays for last words.
+    pub(crate) fn abandon(&mut self) {
+        self.carried.clear();
+        self.modern.clear();
+        self.listens.clear();
+        self.watch = None;
+        self.held = None;
+        if let Some(session) = self.session.take() {
+            session.end();
         }
     }
 
@@ -84,22 +122,24 @@ impl<C: Channel> ChannelServer<C> {
         }
         if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
             self.drained = true;
-            for (id, listen) in std::mem::take(&mut self.listens) {
+            for listen in std::mem::take(&mut self.listens).into_values() {
                 self.channel.send(&listen.ending());
-                self.channel.send(&cancelled(&id));
+                self.channel.send(&listen.cancellation());
             }
         }
     }
 
     /// Takes what calls have to say; reports whether there was anything.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
-        while self.has_room() {
+        let mut taken = 0;
+        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
+        // read what the peer has to say to that.
+        while taken < MOST_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
-            any = true;
+            taken += 1;
             self.carry_out(said);
         }
-        any
+        taken > 0
     }
 
     fn carry_out(&mut self, said: Said) {
@@ -201,20 +241,6 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Reports whether a call waits for an answer that the peer has still to send.
-    fn awaits_answers(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.has_questions())
-    }
-
-    /// Refuses a call that would keep the answers behind it from being read, for which other calls wait.
-    fn refuse_held(&mut self, held: &Incoming) {
-        let id = match held {
-            Incoming::One(Message::Request(request)) => Some(&request.id),
-            _ => None,
-        };
-        self.send_error(id, &Refusal::TOO_MANY);
-    }
-
     fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
         match incoming {
             Incoming::One(message) => self.receive_one(message, cx),
@@ -280,7 +306,7 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let session = Arc::new(LiveSession::new(handshake.record, now()));
+                let session = Arc::new(LiveSession::new(handshake.record, now()).with_bag(self.bag));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.watch = Some(session.watch(&*self.core.handler));
                 self.session = Some(session);
@@ -321,20 +347,18 @@ impl<C: Channel> ChannelServer<C> {
                 self.modern.insert(id.clone(), Cancellable::Resuming);
                 self.carried.push(Carried::Resuming(id, future));
             }
-            modern::Begun::Call(mut call) => loop {
+            modern::Begun::Call(mut call) => {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => {
-                        if let Some(shared) = call.shared() {
-                            self.modern.insert(call.id().clone(), Cancellable::Running(shared));
-                        }
-                        return self.carried.push(Carried::Modern(call));
-                    }
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                if let Some(shared) = call.shared() {
+                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
+                }
+                self.carried.push(Carried::Modern(call));
+            }
         }
     }
 
@@ -342,35 +366,22 @@ impl<C: Channel> ChannelServer<C> {
         match begun {
             legacy::Begun::Accepted => {}
             legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
-            legacy::Begun::Exchange(mut exchange) => loop {
+            legacy::Begun::Exchange(mut exchange) => {
                 match exchange.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => return self.carried.push(Carried::Legacy(exchange)),
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                self.carried.push(Carried::Legacy(exchange));
+            }
         }
     }
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
+        process::refused(refusal);
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
-    }
-
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
-    /// the answer might never be read.
-    fn is_full(&self) -> bool {
-        let most = self.core.limits.calls_per_channel;
-        self.carried.len() >= most && {
-            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
-            self.carried.len() >= most + waiting
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.channel.queued() < self.core.limits.queued_bytes
     }
 
     fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
@@ -381,7 +392,7 @@ impl<C: Channel> ChannelServer<C> {
         }
         // Stopping wakes those who wait for draining too, so it is watched only once that is over.
         let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
-        if told || self.core.shutdown.is_stopping() {
+        if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
             return Poll::Ready(());
         }
         match &mut self.last_answers {
@@ -418,21 +429,4 @@ impl<C> Drop for ChannelServer<C> {
             session.end();
         }
     }
-}
-
-fn begins_a_call(incoming: &Incoming) -> bool {
-    match incoming {
-        Incoming::One(message) => matches!(message, Message::Request(_)),
-        Incoming::Batch(messages) => {
-            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
-        }
-    }
-}
-
-fn cancelled(id: &Id) -> String {
-    emit::notification("notifications/cancelled", |writer| {
-        writer.open_object();
-        writer.member("requestId", id.as_raw());
-        writer.close_object();
-    })
 }

@@ -21,8 +21,9 @@ pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, BuildError, CallError, Context, Form, Host, HostOptions, Limits, Prompt, Resource,
-    ResourceTemplate, ServeError, Server, ServerHandle, Shutdown, StateKeys, Tool, ToolError, http, stdio,
+    AskError, BuildError, Call, CallError, ConcurrencyLimit, Context, Form, Host, HostOptions, Interceptor,
+    Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate, ServeError, Server,
+    ServerHandle, Shutdown, StateKeys, Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;

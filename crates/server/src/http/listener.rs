@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -15,8 +15,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
+use super::socket::{Socket, Stream};
+use super::tls::Tls;
 use crate::limits::Limits;
 use crate::shutdown::Shutdown;
 
@@ -56,6 +59,7 @@ where
     let limits = core.limits.clone();
     let room = Arc::new(Semaphore::new(limits.connections));
     let crowd = Crowd::default();
+    let acceptor = endpoint.inner.options.tls.as_ref().map(Tls::acceptor);
     let mut connections = JoinSet::new();
     let mut sweep = tokio::time::interval(endpoint.inner.sessions.sweep_every());
     loop {
@@ -83,9 +87,14 @@ where
         };
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
         let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
+        let acceptor = acceptor.clone();
         connections.spawn(async move {
-            let _held = (permit, seat);
-            connection(stream, service, &shutdown, &limits).await;
+            // Answers are written whole, so waiting to gather more only delays them.
+            let _ = stream.set_nodelay(true);
+            if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
+                let socket = Socket::new(stream, limits.write_within, (permit, seat));
+                connection(socket, service, &shutdown, &limits).await;
+            }
         });
     }
     drop(listener);
@@ -101,6 +110,7 @@ async fn drain(
     let finished = async {
         core.idle().await;
         while connections.join_next().await.is_some() {}
+        endpoint.inner.sockets.closed().await;
     };
     let outcome = tokio::select! {
         () = finished => Drained::Cleanly,
@@ -109,25 +119,47 @@ async fn drain(
     };
     endpoint.inner.sessions.end_all();
     connections.shutdown().await;
+    endpoint.inner.sockets.shutdown().await;
     // Connections that merely stayed open have lost nothing.
     Ok(if outcome == Drained::Aborted(0) { Drained::Cleanly } else { outcome })
 }
 
-async fn connection<S, B>(stream: TcpStream, service: S, shutdown: &Shutdown, limits: &Limits)
+/// Shakes hands where TLS is spoken; `None` if that fails, takes too long, or the server shuts down meanwhile.
+async fn secure(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    within: Duration,
+    shutdown: &Shutdown,
+) -> Option<Stream> {
+    let Some(acceptor) = acceptor else { return Some(Stream::Plain(stream)) };
+    let shaken = tokio::select! {
+        () = shutdown.draining() => return None,
+        shaken = tokio::time::timeout(within, acceptor.accept(stream)) => shaken,
+    };
+    match shaken {
+        Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+async fn connection<S, B, H>(socket: Socket<H>, service: S, shutdown: &Shutdown, limits: &Limits)
 where
     S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     B: Body + 'static,
+    H: Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Answers are written whole, so waiting to gather more only delays them.
-    let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_within)
         .max_headers(100)
         .max_buf_size(64 << 10);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let mut draining = pin!(shutdown.draining());
     let mut watched = false;
     let ended = std::future::poll_fn(|cx| {
@@ -161,6 +193,7 @@ struct Crowd {
 
 impl Crowd {
     fn enter(&self, address: IpAddr, most: usize) -> Option<Seat> {
+        let address = party(address);
         if address.is_loopback() {
             return Some(Seat { crowd: None });
         }
@@ -171,6 +204,17 @@ impl Crowd {
         }
         *taken += 1;
         Some(Seat { crowd: Some((self.clone(), address)) })
+    }
+}
+
+/// Returns the address that stands for whoever has this one: an IPv4 address however it is written, and of IPv6 the
+/// network, since one host there has as many addresses as it likes.
+fn party(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+        }
+        other => other,
     }
 }
 
@@ -190,5 +234,28 @@ impl Drop for Seat {
                 seats.remove(address);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_by_party_and_leave_nothing_when_they_go() {
+        let crowd = Crowd::default();
+        let enter = |address: &str| crowd.enter(address.parse().unwrap(), 2);
+        let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];
+        assert!(held.iter().all(Option::is_some));
+        assert!(enter("192.0.2.1").is_none(), "a third of one address");
+        assert!(enter("192.0.2.2").is_some(), "another address");
+        let network = [enter("2001:db8::1"), enter("2001:db8::ffff:2")];
+        assert!(network.iter().all(Option::is_some));
+        assert!(enter("2001:db8::3").is_none(), "a third of one network");
+        assert!(enter("2001:db8:0:1::3").is_some(), "another network");
+        let local: Vec<_> = (0..9).map(|_| enter("::ffff:127.0.0.1")).chain([enter("::1")]).collect();
+        assert!(local.iter().all(Option::is_some), "the loopback is excepted");
+        drop((held, network));
+        assert!(crowd.seats.lock().unwrap().is_empty());
     }
 }

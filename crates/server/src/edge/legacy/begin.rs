@@ -10,8 +10,9 @@ use super::exchange::LegacyExchange;
 use super::live::LiveSession;
 use super::refuse;
 use crate::call::{Call, Context, Shared};
-use crate::change::Filter;
 use crate::core::Core;
+
+const ID_IN_USE: &str = "a request with this id is still running";
 
 /// How a legacy message begins.
 pub(crate) enum Begun {
@@ -41,13 +42,13 @@ pub(crate) fn begin_batch(
     messages: Vec<Result<Message, Malformed>>,
     may_ask: bool,
 ) -> Begun {
-    if !session.revision().has_batches() {
+    if !session.revision().has_batches() || messages.iter().any(is_modern) {
         let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
         return Begun::Answer(refuse(None, &refusal, session.revision()));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
-        let started = match message.map(|message| check_batched(session, message)) {
+        let started = match message.map(|message| check_batched(session, &calls, message)) {
             Ok(Ok(message)) => start(core, session, message, may_ask),
             Ok(Err(answer)) => Started::Answer(answer),
             Err(Malformed { refusal, id }) => {
@@ -66,18 +67,21 @@ pub(crate) fn begin_batch(
     Begun::Exchange(Box::new(LegacyExchange::Batch { calls, answers }))
 }
 
-/// Refuses what may not stand in a batch: the handshake, and anything that claims to be modern.
-fn check_batched(session: &LiveSession, message: Message) -> Result<Message, Answer> {
-    match message {
-        Message::Request(request)
-            if request.method == Method::Initialize.as_str()
-                || meta::claims_modern(request.params.meta.as_ref()) =>
-        {
-            let refusal = Refusal::INVALID_REQUEST.because("this request may not be part of a batch");
-            Err(refuse(Some(&request.id), &refusal, session.revision()))
-        }
-        other => Ok(other),
-    }
+fn is_modern(message: &Result<Message, Malformed>) -> bool {
+    matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
+}
+
+/// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
+fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) -> Result<Message, Answer> {
+    let Message::Request(request) = message else { return Ok(message) };
+    let refusal = if request.method == Method::Initialize.as_str() {
+        Refusal::INVALID_REQUEST.because("this request may not be part of a batch")
+    } else if calls.iter().any(|call| *call.id() == request.id) {
+        Refusal::INVALID_REQUEST.because(ID_IN_USE)
+    } else {
+        return Ok(Message::Request(request));
+    };
+    Err(refuse(Some(&request.id), &refusal, session.revision()))
 }
 
 #[expect(
@@ -153,10 +157,11 @@ fn begin_call(
     may_ask: bool,
 ) -> Result<LegacyCall, Refusal> {
     if session.has_call(&request.id) {
-        return Err(Refusal::INVALID_REQUEST.because("a request with this id is still running"));
+        return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
-    let in_flight = core.admit_call()?;
-    let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));
+    let mut in_flight = core.admit_call()?;
+    in_flight.time(method, &request.params, session.revision());
+    let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !may_ask {
         // A caller that can only be answered has, for this call, nothing to be asked with.
         caller.capabilities = Raw::EMPTY_OBJECT;
@@ -181,9 +186,8 @@ fn subscribe(core: &Core, session: &LiveSession, request: &Request, wish: Wish) 
     session.watch(&*core.handler).update(|filter| {
         if wish == Wish::Forget {
             filter.uris.remove(&uri);
-        } else if filter.uris.len() < Filter::MOST_URIS {
-            filter.uris.insert(uri);
-        } else {
+        } else if filter.uris.insert(uri.clone()) && filter.is_too_large() {
+            filter.uris.remove(&uri);
             full = true;
         }
     });

@@ -26,7 +26,15 @@ fn the_readme_shows_the_example_as_it_is() {
     let example = read("examples/demo.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
-    assert!(code.lines().count() <= 15, "the README promises fifteen lines");
+    let parts = code.split_once("\n\n").expect("its imports").1;
+    let parts = parts.split_once("#[tokio::main]").expect("what serves them").0;
+    for part in parts.split_terminator("\n\n") {
+        assert!(part.lines().count() <= 5, "the README promises five lines for {part}");
+    }
+    for attribute in ["#[tool]", "#[prompt]", "#[resource("] {
+        assert!(parts.contains(attribute), "the README promises a part by {attribute}");
+    }
+    assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "the README promises fifteen lines");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use syn::LitStr;
 
 use super::at_returned;
 use crate::handler::{Handler, Place, Receiver};
-use crate::parameter::{Parameter, Question};
+use crate::parameter::{Argument, Parameter, Question};
 
 /// Names that no name of an author's can be mistaken for.
 struct Names {
@@ -32,11 +32,11 @@ impl Names {
 
 /// Writes the items that a handler's closure needs: the type of its arguments, and their defaults.
 pub(super) fn items(handler: &Handler) -> TokenStream {
-    let mut fields = handler.arguments().map(|argument| argument.field()).peekable();
+    let mut fields = handler.arguments().map(Argument::field).peekable();
     if fields.peek().is_none() {
         return TokenStream::new();
     }
-    let defaults = handler.arguments().filter_map(|argument| argument.default_item());
+    let defaults = handler.arguments().filter_map(Argument::default_item);
     quote! {
         #(#defaults)*
 
@@ -76,10 +76,11 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
     let arguments = if has_arguments { quote!(#arguments) } else { quote!(_) };
     let context = if asks || handler.takes_context() { quote!(#context) } else { quote!(_) };
     let parameters = quote!(#context: ::trunkline::Context, #arguments: #arguments_kind);
+    let myself = quote!(self);
     match handler.receiver {
         Receiver::None => quote_spanned!(place=> move |#parameters| #body),
         Receiver::Reference | Receiver::Shared => quote_spanned! {place=> {
-            let #this = ::std::sync::Arc::clone(&self);
+            let #this = ::std::sync::Arc::clone(&#myself);
             move |#parameters| {
                 let #this = ::std::sync::Arc::clone(&#this);
                 #body
@@ -121,9 +122,8 @@ fn ask(handler: &Handler, names: &Names) -> (TokenStream, bool) {
         return (TokenStream::new(), false);
     }
     let answers = names.answers(questions.len());
-    let mut fields = handler.arguments().map(|argument| &argument.ident).peekable();
     // A question may name any of the arguments.
-    let bound = fields.peek().is_some().then(|| {
+    let bound = handler.arguments().next().is_some().then(|| {
         let fields = handler.arguments().map(|argument| &argument.ident);
         quote! {
             #[allow(unused_variables)]

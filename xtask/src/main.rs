@@ -10,6 +10,7 @@ mod conformance;
 mod fixture;
 #[cfg(test)]
 mod floors;
+mod instructions;
 mod interop;
 mod run;
 mod soak;
@@ -35,6 +36,7 @@ cargo xtask COMMAND
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
+  instructions what a call costs, in instructions [--save]
   tools        install what the two above need
 ";
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
         "soak" => soak::command(args),
+        "instructions" => instructions::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),
         _ => Err(USAGE.into()),
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::Table;
-use crate::{Outcome, conformance, interop, run};
+use crate::{Outcome, conformance, instructions, interop, run};
 
 type Step = fn() -> Outcome;
 
@@ -16,6 +16,7 @@ const STEPS: &[(&str, Step)] = &[
     ("test", || cargo(&["test", "--workspace"])),
     ("fuzz", || cargo(&["test", "--manifest-path", "fuzz/Cargo.toml"])),
     ("bench", || cargo(&["check", "--manifest-path", "bench/Cargo.toml"])),
+    ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
 ];
@@ -81,10 +82,13 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz bench conformance interop";
+        let all = "fmt clippy docs test fuzz bench instructions conformance interop";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
-        assert_eq!(chosen(&[], &["fuzz", "bench", "docs"]).unwrap(), "fmt clippy test conformance interop");
+        assert_eq!(
+            chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
+            "fmt clippy test instructions conformance interop"
+        );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }
 

@@ -9,6 +9,9 @@ use std::task::{Context, Poll, Waker};
 
 use trunkline_protocol::emit;
 
+/// The tasks that may wait on one subscription.
+const MOST_POLLERS: usize = 16;
+
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -150,7 +153,9 @@ impl Subscription {
         if let Some(change) = state.untold.pop_first() {
             return Poll::Ready(change);
         }
-        state.waker = Some(cx.waker().clone());
+        let crowded_out = state.wait(cx.waker());
+        drop(state);
+        crowded_out.into_iter().for_each(Waker::wake);
         Poll::Pending
     }
 
@@ -161,8 +166,8 @@ impl Subscription {
 
     /// Wakes whoever polls, so that it looks at what else it depends on.
     pub(crate) fn wake(&self) {
-        let waker = lock(&self.watcher.state).waker.take();
-        waker.into_iter().for_each(Waker::wake);
+        let wakers = std::mem::take(&mut lock(&self.watcher.state).wakers);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Changes what the subscriber wants to be told of.
@@ -186,7 +191,20 @@ struct Watcher {
 struct WatcherState {
     filter: Filter,
     untold: BTreeSet<Change>,
-    waker: Option<Waker>,
+    /// Those who poll. Several may share a subscription, and any of them may be gone by the time that it is woken.
+    wakers: Vec<Waker>,
+}
+
+impl WatcherState {
+    /// Remembers to wake a task; beyond the bound, returns the one that waits longest, which asks again if it is still there.
+    fn wait(&mut self, waker: &Waker) -> Option<Waker> {
+        if self.wakers.iter().any(|known| known.will_wake(waker)) {
+            return None;
+        }
+        let crowded_out = (self.wakers.len() >= MOST_POLLERS).then(|| self.wakers.remove(0));
+        self.wakers.push(waker.clone());
+        crowded_out
+    }
 }
 
 impl Watcher {
@@ -196,11 +214,9 @@ impl Watcher {
             return;
         }
         state.untold.insert(change.clone());
-        let waker = state.waker.take();
+        let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -4,6 +4,7 @@
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod carried;
+mod room;
 
 use std::collections::HashMap;
 use std::io;
@@ -22,6 +23,7 @@ use trunkline_session::Principal;
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
+use self::room::begins_a_call;
 use crate::change::Subscription;
 use crate::core::{Core, now};
 use crate::edge::Event;
@@ -84,9 +86,9 @@ impl<C: Channel> ChannelServer<C> {
         }
         if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
             self.drained = true;
-            for (id, listen) in std::mem::take(&mut self.listens) {
+            for listen in std::mem::take(&mut self.listens).into_values() {
                 self.channel.send(&listen.ending());
-                self.channel.send(&cancelled(&id));
+                self.channel.send(&listen.cancellation());
             }
         }
     }
@@ -201,20 +203,6 @@ impl<C: Channel> ChannelServer<C> {
             Ok(incoming) => self.dispatch(incoming, cx),
             Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
-    }
-
-    /// Reports whether a call waits for an answer that the peer has still to send.
-    fn awaits_answers(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.has_questions())
-    }
-
-    /// Refuses a call that would keep the answers behind it from being read, for which other calls wait.
-    fn refuse_held(&mut self, held: &Incoming) {
-        let id = match held {
-            Incoming::One(Message::Request(request)) => Some(&request.id),
-            _ => None,
-        };
-        self.send_error(id, &Refusal::TOO_MANY);
     }
 
     fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
@@ -359,20 +347,6 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.send(&emit::error(id, refusal, revision));
     }
 
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
-    /// the answer might never be read.
-    fn is_full(&self) -> bool {
-        let most = self.core.limits.calls_per_channel;
-        self.carried.len() >= most && {
-            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
-            self.carried.len() >= most + waiting
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.channel.queued() < self.core.limits.queued_bytes
-    }
-
     fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
         // A writer may have taken bytes that it has not written yet, so an empty queue alone is not the end.
         let idle = self.carried.is_empty() && self.channel.queued() == 0 && flushed;
@@ -418,21 +392,4 @@ impl<C> Drop for ChannelServer<C> {
             session.end();
         }
     }
-}
-
-fn begins_a_call(incoming: &Incoming) -> bool {
-    match incoming {
-        Incoming::One(message) => matches!(message, Message::Request(_)),
-        Incoming::Batch(messages) => {
-            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
-        }
-    }
-}
-
-fn cancelled(id: &Id) -> String {
-    emit::notification("notifications/cancelled", |writer| {
-        writer.open_object();
-        writer.member("requestId", id.as_raw());
-        writer.close_object();
-    })
 }

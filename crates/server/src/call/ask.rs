@@ -12,7 +12,8 @@ use trunkline_protocol::model::{
 use trunkline_protocol::{Members, Raw, Refusal};
 
 use super::context::Context;
-use super::shared::{Given, Put, Shared};
+use super::given::{Given, Put};
+use super::shared::Shared;
 
 /// A question to the caller's user, model or host, and how its answer is read.
 #[must_use = "a question does nothing until it is given to `Context::ask`"]

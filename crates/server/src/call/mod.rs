@@ -7,6 +7,7 @@
 mod ask;
 mod caller;
 mod context;
+mod given;
 mod note;
 mod outcome;
 mod running;

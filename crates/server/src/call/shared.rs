@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::model::Question;
 use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 
 use super::ask::{Ask, AskError, Asking};
 use super::caller::Caller;
+use super::given::{Given, Put};
 use super::note::Note;
 
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
@@ -381,19 +382,6 @@ pub(crate) enum Urgent {
     Cancelled,
     Note(Note),
     Nothing,
-}
-
-/// How a question stands when it has just been put.
-pub(crate) enum Put {
-    Answered(Given),
-    Open(String),
-}
-
-/// An answer, as it was understood and as it came.
-#[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) answer: Answer,
-    pub(crate) raw: Raw,
 }
 
 /// Wakes a task after the lock is gone, so that the task does not run into it.

@@ -23,7 +23,7 @@ impl Inner {
         principal: Principal,
     ) -> Answered {
         let accepts = heads.accepts();
-        let as_stream = self.options.always_stream || !accepts.json;
+        let as_stream = self.as_stream(accepts);
         let id = request.id.clone();
         let admitted = match self.admit(parts, heads, &request) {
             Ok(admitted) => admitted,

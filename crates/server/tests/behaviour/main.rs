@@ -4,16 +4,33 @@
 //! hanging the run.
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 mod support;
 
 #[cfg(test)]
+mod batches;
+#[cfg(test)]
+mod changes;
+#[cfg(test)]
+mod disconnects;
+#[cfg(test)]
+mod forms;
+#[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod leftovers;
+#[cfg(test)]
+mod listening;
+#[cfg(test)]
+mod panics;
 #[cfg(test)]
 mod parked;
 #[cfg(test)]
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod resumption;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

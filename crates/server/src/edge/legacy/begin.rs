@@ -12,6 +12,8 @@ use super::refuse;
 use crate::call::{Call, Context, Shared};
 use crate::core::Core;
 
+const ID_IN_USE: &str = "a request with this id is still running";
+
 /// How a legacy message begins.
 pub(crate) enum Begun {
     /// It was a notification or a response, and wants no answer.
@@ -40,13 +42,13 @@ pub(crate) fn begin_batch(
     messages: Vec<Result<Message, Malformed>>,
     may_ask: bool,
 ) -> Begun {
-    if !session.revision().has_batches() {
+    if !session.revision().has_batches() || messages.iter().any(is_modern) {
         let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
         return Begun::Answer(refuse(None, &refusal, session.revision()));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
-        let started = match message.map(|message| check_batched(session, message)) {
+        let started = match message.map(|message| check_batched(session, &calls, message)) {
             Ok(Ok(message)) => start(core, session, message, may_ask),
             Ok(Err(answer)) => Started::Answer(answer),
             Err(Malformed { refusal, id }) => {
@@ -65,18 +67,21 @@ pub(crate) fn begin_batch(
     Begun::Exchange(Box::new(LegacyExchange::Batch { calls, answers }))
 }
 
-/// Refuses what may not stand in a batch: the handshake, and anything that claims to be modern.
-fn check_batched(session: &LiveSession, message: Message) -> Result<Message, Answer> {
-    match message {
-        Message::Request(request)
-            if request.method == Method::Initialize.as_str()
-                || meta::claims_modern(request.params.meta.as_ref()) =>
-        {
-            let refusal = Refusal::INVALID_REQUEST.because("this request may not be part of a batch");
-            Err(refuse(Some(&request.id), &refusal, session.revision()))
-        }
-        other => Ok(other),
-    }
+fn is_modern(message: &Result<Message, Malformed>) -> bool {
+    matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
+}
+
+/// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
+fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) -> Result<Message, Answer> {
+    let Message::Request(request) = message else { return Ok(message) };
+    let refusal = if request.method == Method::Initialize.as_str() {
+        Refusal::INVALID_REQUEST.because("this request may not be part of a batch")
+    } else if calls.iter().any(|call| *call.id() == request.id) {
+        Refusal::INVALID_REQUEST.because(ID_IN_USE)
+    } else {
+        return Ok(Message::Request(request));
+    };
+    Err(refuse(Some(&request.id), &refusal, session.revision()))
 }
 
 #[expect(
@@ -152,7 +157,7 @@ fn begin_call(
     may_ask: bool,
 ) -> Result<LegacyCall, Refusal> {
     if session.has_call(&request.id) {
-        return Err(Refusal::INVALID_REQUEST.because("a request with this id is still running"));
+        return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
     let in_flight = core.admit_call()?;
     let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));

@@ -54,6 +54,10 @@ impl LegacyCall {
         }
     }
 
+    pub(super) fn id(&self) -> &Id {
+        &self.id
+    }
+
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {
@@ -87,6 +91,14 @@ impl LegacyCall {
                 }
             }
         }
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.session.awaits(&self.questions)
+    }
+
+    pub(super) fn abandon_questions(&self) {
+        self.session.abandon(&self.questions);
     }
 
     fn enter(&mut self) {

@@ -183,6 +183,23 @@ impl LiveSession {
         !self.lock().questions.is_empty()
     }
 
+    /// Reports whether one of these questions has no answer yet.
+    pub(crate) fn awaits(&self, questions: &[Id]) -> bool {
+        let desk = self.lock();
+        questions.iter().any(|id| desk.questions.contains_key(id))
+    }
+
+    /// Fails those of these questions that have no answer yet.
+    pub(crate) fn abandon(&self, questions: &[Id]) {
+        let open: Vec<_> = {
+            let mut desk = self.lock();
+            questions.iter().filter_map(|id| desk.questions.remove(id)).collect()
+        };
+        for Open { shared, key } in open {
+            shared.answer(&key, Err(AskError::Ended));
+        }
+    }
+
     /// Hands a client's response to the call that asked; one that nobody waits for is dropped.
     pub(crate) fn answer(&self, response: Response) {
         let open = response.id.and_then(|id| self.lock().questions.remove(&id));

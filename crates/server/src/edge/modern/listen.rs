@@ -23,7 +23,7 @@ pub(crate) struct Listen {
 impl Listen {
     pub(super) fn begin(
         core: &Arc<Core>,
-        id: Id,
+        id: &Id,
         params: &Params,
         principal: &Principal,
     ) -> Result<Self, Refusal> {
@@ -71,6 +71,15 @@ impl Listen {
         let mut members = Members::new();
         members.set("_meta", about.to_raw());
         self.core.result(&self.id, &Reply::Object(members), Revision::NEWEST)
+    }
+
+    /// Returns what a channel says after the ending, for clients that take only this for one.
+    pub(crate) fn cancellation(&self) -> String {
+        emit::notification("notifications/cancelled", |writer| {
+            writer.open_object();
+            writer.member("requestId", self.id.as_raw());
+            writer.close_object();
+        })
     }
 
     fn render(&self, change: &Change) -> String {

@@ -37,7 +37,7 @@ pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, prin
     let begun = match admitted.method {
         Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
         Method::Listen => {
-            Listen::begin(core, request.id, &request.params, &principal).map(|l| Begun::Listen(Box::new(l)))
+            Listen::begin(core, &request.id, &request.params, &principal).map(|l| Begun::Listen(Box::new(l)))
         }
         _ => begin_call(core, request, admitted, principal),
     };

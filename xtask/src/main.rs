@@ -35,8 +35,8 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
-  soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   instructions what a call costs, in instructions [--save]
+  soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   tools        install what the two above need
 ";
 
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
-        "soak" => soak::command(args),
         "instructions" => instructions::command(args),
+        "soak" => soak::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),
         _ => Err(USAGE.into()),
     };

@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
 use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
-use trunkline_session::Principal;
+use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
@@ -29,6 +29,7 @@ use crate::core::{Core, now};
 use crate::edge::Event;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::metrics::process;
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
@@ -42,6 +43,8 @@ pub(crate) struct ChannelServer<C> {
     principal: Principal,
     channel: C,
     session: Option<Arc<LiveSession>>,
+    /// What is kept between the client's calls goes by this name instead of the session's.
+    bag: Option<SessionId>,
     watch: Option<Arc<Subscription>>,
     carried: SelectAll<Carried>,
     /// Modern calls that can be cancelled, by their id.
@@ -52,6 +55,8 @@ pub(crate) struct ChannelServer<C> {
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
+    /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
+    is_owned: bool,
     ended: bool,
     last_answers: Option<Pin<Box<Sleep>>>,
 }
@@ -67,6 +72,7 @@ impl<C: Channel> ChannelServer<C> {
             principal,
             channel,
             session: None,
+            bag: None,
             watch: None,
             carried: SelectAll::new(),
             modern: HashMap::new(),
@@ -75,8 +81,38 @@ impl<C: Channel> ChannelServer<C> {
             draining,
             stopping,
             drained: false,
+            is_owned: false,
             ended: false,
             last_answers: None,
+        }
+    }
+
+    /// Sets the name under which things are kept between the client's calls.
+    pub(crate) fn with_bag(mut self, bag: Option<SessionId>) -> Self {
+        self.bag = bag;
+        self
+    }
+
+    /// Leaves it to whoever owns this to end it when the server stops.
+    pub(crate) fn owned(mut self) -> Self {
+        self.is_owned = true;
+        self
+    }
+
+    /// Returns the channel.
+    pub(crate) fn channel_mut(&mut self) -> &mut C {
+        &mut self.channel
+    }
+
+    /// Ends the session and cancels what still runs; the channel stays for last words.
+    pub(crate) fn abandon(&mut self) {
+        self.carried.clear();
+        self.modern.clear();
+        self.listens.clear();
+        self.watch = None;
+        self.held = None;
+        if let Some(session) = self.session.take() {
+            session.end();
         }
     }
 
@@ -270,7 +306,7 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let session = Arc::new(LiveSession::new(handshake.record, now()));
+                let session = Arc::new(LiveSession::new(handshake.record, now()).with_bag(self.bag));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.watch = Some(session.watch(&*self.core.handler));
                 self.session = Some(session);
@@ -343,6 +379,7 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
+        process::refused(refusal);
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
     }
@@ -355,7 +392,7 @@ impl<C: Channel> ChannelServer<C> {
         }
         // Stopping wakes those who wait for draining too, so it is watched only once that is over.
         let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
-        if told || self.core.shutdown.is_stopping() {
+        if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
             return Poll::Ready(());
         }
         match &mut self.last_answers {

@@ -16,7 +16,9 @@ use crate::channel::ChannelServer;
 use crate::core::Core;
 use crate::error::BuildError;
 use crate::http::{self, Drained, HttpOptions, HttpService};
+use crate::interceptor::Layers;
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use crate::round::{StateKeys, StateKeysError};
 use crate::server::Server;
 use crate::shutdown::Shutdown;
@@ -29,6 +31,10 @@ pub struct HostOptions {
     /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
     /// do not survive a restart and are known to this process alone.
     pub state_keys: Option<StateKeys>,
+    /// What is around every call, outside of what the handler itself has. Default nothing.
+    pub layers: Layers,
+    /// What counts and times the calls. Default nothing.
+    pub metrics: Option<Metrics>,
     /// The handle that ends the server.
     pub shutdown: Shutdown,
 }
@@ -49,7 +55,8 @@ impl Host {
             Some(keys) => keys,
             None => StateKeys::random()?,
         };
-        let core = Core::new(Arc::new(handler), options.limits, &keys, options.shutdown);
+        let handler = options.layers.around(handler);
+        let core = Core::new(handler, options.limits, &keys, options.shutdown, options.metrics);
         Ok(Self { core })
     }
 

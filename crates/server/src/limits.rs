@@ -29,7 +29,7 @@ pub struct Limits {
     pub stream_after: Duration,
     /// The time between keep-alive comments on a silent stream. Default 15 s.
     pub keep_alive: Duration,
-    /// How long a request body may take to arrive. Default 30 s.
+    /// How long a request body may take to arrive, and one that is posted to a stream to find room there. Default 30 s.
     pub body_within: Duration,
     /// How long the head of a request may take to arrive. Default 10 s.
     pub head_within: Duration,

@@ -17,7 +17,9 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         revision,
         capabilities: capabilities.into(),
         client: None,
+        request_id: None,
         session: None,
+        bag: None,
         log_level: None,
         progress_token: None,
     }

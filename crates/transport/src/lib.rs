@@ -5,9 +5,13 @@
 mod channel;
 mod lines;
 mod memory;
+mod mock;
 mod stdio;
+mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
 pub use self::lines::Lines;
 pub use self::memory::{MemoryChannel, memory};
+pub use self::mock::{Mock, MockChannel, mock};
 pub use self::stdio::{StdioChannel, stdio};
+pub use self::websocket::{Closing, Party, WebSocketChannel, accept_key};

@@ -17,11 +17,13 @@
 //! # }
 //! ```
 
+pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, BuildError, CallError, Context, Host, HostOptions, Limits, Prompt, Resource, ResourceTemplate,
-    ServeError, Server, ServerHandle, Shutdown, StateKeys, Tool, ToolError, http, stdio,
+    AskError, BuildError, Call, CallError, ConcurrencyLimit, Context, Form, Host, HostOptions, Interceptor,
+    Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate, ServeError, Server,
+    ServerHandle, Shutdown, StateKeys, Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
@@ -31,12 +33,23 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 
 /// Everything that a handler usually needs.
 pub mod prelude {
+    pub use trunkline_macros::{Form, parts, prompt, resource, tool};
     pub use trunkline_server::protocol::Level;
     pub use trunkline_server::protocol::model::{
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{
-        Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask,
-        http, sample, stdio,
+        Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError,
+        ask, http, sample, stdio,
     };
+}
+
+/// What the attributes expand to; not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+    pub use trunkline_server::protocol::Raw;
+    pub use trunkline_server::protocol::model::PromptArgument;
+    pub use trunkline_server::{Form, NoArguments, Part, Parts, SharedPart, ask, form, returned};
 }

@@ -30,8 +30,22 @@ fn the_readme_shows_the_example_as_it_is() {
 }
 
 #[test]
+fn the_page_of_interceptors_shows_the_example_as_it_is() {
+    let example = read("examples/interceptors.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("docs/interceptors.md").contains(&format!("```rust\n{code}```\n")));
+}
+
+#[test]
 fn files_that_documents_name_are_there() {
-    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/limits.md"] {
+    for document in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "docs/limits.md",
+        "docs/interceptors.md",
+    ] {
         let spans = code_spans(&read(document));
         let named = spans.iter().filter(|span| {
             !span.contains([' ', '{', '*'])

@@ -3,12 +3,16 @@
 
 #[cfg(test)]
 mod bare_client;
+#[cfg(all(test, target_os = "linux"))]
+mod canary;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
 mod messages;
+#[cfg(test)]
+mod metrics;
 #[cfg(test)]
 mod process;
 #[cfg(test)]

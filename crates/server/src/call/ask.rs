@@ -103,6 +103,11 @@ fn elicited(given: Given) -> Result<ElicitResult, AskError> {
 }
 
 /// A flat set of fields that a user fills in.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form",
+    label = "not a form that a user can fill in",
+    note = "ask for `Confirm`, for a type that derives `Form`, or for `Fields<T>` of a type that has a JSON Schema"
+)]
 pub trait Form: Sized {
     /// Returns the JSON Schema of the fields: an object whose properties are strings, numbers, booleans or choices.
     fn schema() -> Raw;

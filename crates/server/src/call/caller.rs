@@ -1,5 +1,5 @@
 use trunkline_protocol::model::{ClientCapabilities, Implementation};
-use trunkline_protocol::{Level, Raw, Revision};
+use trunkline_protocol::{Id, Level, Raw, Revision};
 use trunkline_session::{Principal, SessionId};
 
 /// Who sent the latest request of a call, and what that request said about itself.
@@ -15,8 +15,13 @@ pub struct Caller {
     pub capabilities: Raw,
     /// The client's description of itself, as declared.
     pub client: Option<Raw>,
+    /// The id of the request; a call from within this process has none.
+    pub request_id: Option<Id>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
+    /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
+    /// session. It says where to look, and nothing about who may.
+    pub bag: Option<SessionId>,
     /// The mildest log message that the caller wants, if it wants any.
     pub log_level: Option<Level>,
     /// The token under which the caller wants progress, if it does.

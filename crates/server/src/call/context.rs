@@ -5,7 +5,7 @@ use serde::Serialize;
 use trunkline_protocol::model::{
     ClientCapabilities, ElicitResult, Implementation, Root, SampleQuestion, SampleResult,
 };
-use trunkline_protocol::{Level, Raw, Revision};
+use trunkline_protocol::{Level, Raw, Revision, TraceContext};
 use trunkline_session::Principal;
 
 use super::ask::{self, Ask, AskAll, AskError, Asking};
@@ -134,6 +134,16 @@ impl Context {
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.shared.clone();
         async move { shared.cancelled().await }
+    }
+
+    /// Reports whether a question is open, so that the call waits for its caller and not for its handler.
+    pub fn is_waiting(&self) -> bool {
+        self.shared.has_open_questions()
+    }
+
+    /// Returns the trace that the request which began the call belongs to, if it names one legibly.
+    pub fn trace(&self) -> Option<TraceContext> {
+        TraceContext::read(self.shared.params().meta.as_ref())
     }
 
     /// Reports whether the caller has cancelled the call.

@@ -10,6 +10,7 @@ use trunkline_protocol::model::Question;
 use super::note::Note;
 use super::outcome::{BoxFuture, Call, Handler, Outcome};
 use super::shared::{Shared, Urgent};
+use crate::metrics::process;
 
 /// A call in progress: the handler's future and what it shares with its exchange.
 ///
@@ -126,8 +127,9 @@ impl Running {
 }
 
 fn panicked() -> Refusal {
+    process::panicked();
     tracing::error!("a handler panicked; its caller gets an internal error");
-    Refusal::INTERNAL
+    Refusal::PANICKED
 }
 
 impl Drop for Running {

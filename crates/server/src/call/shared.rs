@@ -45,6 +45,8 @@ struct State {
     parked: bool,
     release: Option<Duration>,
     cancelled: bool,
+    /// The server has ended the handler, while the caller still waits for the answer that says so.
+    given_up: bool,
     exchange: Option<Waker>,
 }
 
@@ -70,6 +72,7 @@ impl Shared {
             parked: false,
             release: None,
             cancelled: false,
+            given_up: false,
             exchange: None,
         };
         Self { method, params, state: Mutex::new(state), cancel: Notify::const_new() }
@@ -214,6 +217,10 @@ impl Shared {
         // As in the other era, a round's answers are all that the next call of the handler is given.
         self.lock().answers = answers;
         Ok(())
+    }
+
+    pub(crate) fn has_open_questions(&self) -> bool {
+        self.lock().asked.iter().any(|asked| asked.answer.is_none())
     }
 
     pub(crate) fn withdraw(&self, key: &str) {
@@ -365,8 +372,15 @@ impl Shared {
         self.cancel.notify_waiters();
     }
 
+    /// Tells what the handler has started elsewhere to end; the caller still gets an answer.
+    pub(crate) fn give_up(&self) {
+        self.lock().given_up = true;
+        self.cancel.notify_waiters();
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.lock().cancelled
+        let state = self.lock();
+        state.cancelled || state.given_up
     }
 
     pub(crate) async fn cancelled(&self) {

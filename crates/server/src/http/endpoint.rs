@@ -18,14 +18,19 @@ use trunkline_protocol::era::{self, Mirrored, Route};
 use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
 use trunkline_session::Principal;
 
+use super::auth::Challenge;
 use super::body::{self, ResponseBody};
 use super::guard;
 use super::heads::Heads;
 use super::options::HttpOptions;
+use super::sse_pair::SseStreams;
+use super::websocket::Sockets;
 use crate::call::BoxFuture;
 use crate::core::Core;
 use crate::edge::Answer;
 use crate::edge::legacy::Sessions;
+use crate::metrics::process::{self, Present};
+use crate::tally::Tally;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -42,6 +47,8 @@ pub struct HttpService {
 pub(super) struct Inner {
     pub(super) core: Arc<Core>,
     pub(super) sessions: Sessions,
+    pub(super) sse: SseStreams,
+    pub(super) sockets: Sockets,
     pub(super) options: HttpOptions,
 }
 
@@ -54,13 +61,21 @@ impl fmt::Debug for HttpService {
 impl HttpService {
     pub(crate) fn new(core: Arc<Core>, options: HttpOptions) -> Self {
         let limits = options.session_limits.clone();
+        // A standing channel is a session, whichever revision is spoken on it.
+        let tally = Tally::new(limits.total, limits.per_principal);
         let sessions = Sessions::new(options.session_store(), options.event_store(), limits);
-        Self { inner: Arc::new(Inner { core, sessions, options }) }
+        let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
+        Self { inner: Arc::new(Inner { core, sessions, sse, sockets, options }) }
     }
 
     /// Returns how many legacy sessions this node serves.
     pub fn sessions(&self) -> usize {
         self.inner.sessions.count()
+    }
+
+    /// Returns how many channels stand: streams of HTTP+SSE, and WebSockets.
+    pub fn channels(&self) -> usize {
+        self.inner.sse.count() + self.inner.sockets.count()
     }
 
     /// Ends legacy sessions whose time is over. Whoever serves the endpoint by other means than ours calls this now and
@@ -112,20 +127,14 @@ impl Inner {
             return refused(&refusal, None, parts);
         }
         if parts.uri.path() != self.options.path {
-            return refused(&Refusal::NO_SUCH_PATH, None, parts);
+            return self.beside(parts, &heads, body).await;
         }
         if parts.method == Method::OPTIONS {
             return preflight(parts);
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,
-            Err(challenge) => {
-                let mut response = refused(&Refusal::UNAUTHORIZED, None, parts);
-                if let Ok(value) = HeaderValue::from_str(&challenge.header) {
-                    response.headers_mut().insert(WWW_AUTHENTICATE, value);
-                }
-                return response;
-            }
+            Err(challenge) => return unauthorized(&challenge, parts),
         };
         let answered = match parts.method {
             Method::POST => self.post(parts, &heads, body, principal).await,
@@ -146,13 +155,7 @@ impl Inner {
     where
         B: Body<Data = Bytes> + Send,
     {
-        if !heads.is_json() {
-            return Err((Refusal::UNSUPPORTED_MEDIA, None));
-        }
-        if heads.encoded {
-            // A few bytes could stand for as many as the limit allows, and clients gain little by it.
-            return Err((Refusal::UNSUPPORTED_MEDIA.because("request bodies must not be compressed"), None));
-        }
+        heads.check_body().map_err(|refusal| (refusal, None))?;
         if heads.accepts().nothing() {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
@@ -184,7 +187,8 @@ impl Inner {
 /// A response, or a refusal with the id of the request that it answers.
 pub(super) type Answered = Result<Response<ResponseBody>, (Refusal, Option<Id>)>;
 
-fn id_of(message: Message) -> Option<Id> {
+/// Returns the id of a message that is a request.
+pub(super) fn id_of(message: Message) -> Option<Id> {
     match message {
         Message::Request(request) => Some(request.id),
         _ => None,
@@ -195,6 +199,14 @@ fn id_of(message: Message) -> Option<Id> {
 pub(super) fn accepted() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// Makes the response to a message that is answered elsewhere.
+pub(super) fn accepted_with(text: &'static str) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(text));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     response
 }
 
@@ -217,7 +229,7 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
 pub(super) fn streamed(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::stream(body));
+    let mut response = Response::new(ResponseBody::stream(body, Present::stream()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -229,7 +241,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// Makes the response to a request that is refused before it belongs to an era; the version header says how it is read.
-fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
+pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
+    process::refused(refusal);
     let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
     let revision = named.unwrap_or(Revision::NEWEST);
     let answer =
@@ -244,8 +257,17 @@ fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<Respon
     response
 }
 
+/// Makes the response to a request without an acceptable credential.
+pub(super) fn unauthorized(challenge: &Challenge, parts: &Parts) -> Response<ResponseBody> {
+    let mut response = refused(&Refusal::UNAUTHORIZED, None, parts);
+    if let Ok(value) = HeaderValue::from_str(&challenge.header) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, value);
+    }
+    response
+}
+
 /// Answers a browser that asks whether a page may call; the page's origin was checked before.
-fn preflight(parts: &Parts) -> Response<ResponseBody> {
+pub(super) fn preflight(parts: &Parts) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();

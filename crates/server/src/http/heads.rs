@@ -1,4 +1,5 @@
 use http::HeaderMap;
+use trunkline_protocol::Refusal;
 use trunkline_protocol::era::Mirrored;
 
 use super::accept::Accepts;
@@ -65,6 +66,21 @@ impl<'a> Heads<'a> {
     /// Returns the forms of answer that the client takes; one that names none takes any.
     pub(super) fn accepts(&self) -> Accepts {
         self.accepts.unwrap_or(Accepts::ANYTHING)
+    }
+
+    /// Checks that the body is plain JSON by what the headers say.
+    ///
+    /// # Errors
+    /// [`Refusal::UNSUPPORTED_MEDIA`].
+    pub(super) fn check_body(&self) -> Result<(), Refusal> {
+        if !self.is_json() {
+            return Err(Refusal::UNSUPPORTED_MEDIA);
+        }
+        if self.encoded {
+            // A few bytes could stand for as many as the limit allows, and clients gain little by it.
+            return Err(Refusal::UNSUPPORTED_MEDIA.because("request bodies must not be compressed"));
+        }
+        Ok(())
     }
 
     /// Reports whether the body is JSON by its content type.

@@ -15,9 +15,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
-use super::impatient::Impatient;
+use super::socket::{Socket, Stream};
+use super::tls::Tls;
 use crate::limits::Limits;
 use crate::shutdown::Shutdown;
 
@@ -57,6 +59,7 @@ where
     let limits = core.limits.clone();
     let room = Arc::new(Semaphore::new(limits.connections));
     let crowd = Crowd::default();
+    let acceptor = endpoint.inner.options.tls.as_ref().map(Tls::acceptor);
     let mut connections = JoinSet::new();
     let mut sweep = tokio::time::interval(endpoint.inner.sessions.sweep_every());
     loop {
@@ -84,9 +87,14 @@ where
         };
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
         let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
+        let acceptor = acceptor.clone();
         connections.spawn(async move {
-            let _held = (permit, seat);
-            connection(stream, service, &shutdown, &limits).await;
+            // Answers are written whole, so waiting to gather more only delays them.
+            let _ = stream.set_nodelay(true);
+            if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
+                let socket = Socket::new(stream, limits.write_within, (permit, seat));
+                connection(socket, service, &shutdown, &limits).await;
+            }
         });
     }
     drop(listener);
@@ -102,6 +110,7 @@ async fn drain(
     let finished = async {
         core.idle().await;
         while connections.join_next().await.is_some() {}
+        endpoint.inner.sockets.closed().await;
     };
     let outcome = tokio::select! {
         () = finished => Drained::Cleanly,
@@ -110,26 +119,47 @@ async fn drain(
     };
     endpoint.inner.sessions.end_all();
     connections.shutdown().await;
+    endpoint.inner.sockets.shutdown().await;
     // Connections that merely stayed open have lost nothing.
     Ok(if outcome == Drained::Aborted(0) { Drained::Cleanly } else { outcome })
 }
 
-async fn connection<S, B>(stream: TcpStream, service: S, shutdown: &Shutdown, limits: &Limits)
+/// Shakes hands where TLS is spoken; `None` if that fails, takes too long, or the server shuts down meanwhile.
+async fn secure(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    within: Duration,
+    shutdown: &Shutdown,
+) -> Option<Stream> {
+    let Some(acceptor) = acceptor else { return Some(Stream::Plain(stream)) };
+    let shaken = tokio::select! {
+        () = shutdown.draining() => return None,
+        shaken = tokio::time::timeout(within, acceptor.accept(stream)) => shaken,
+    };
+    match shaken {
+        Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+async fn connection<S, B, H>(socket: Socket<H>, service: S, shutdown: &Shutdown, limits: &Limits)
 where
     S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     B: Body + 'static,
+    H: Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Answers are written whole, so waiting to gather more only delays them.
-    let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_within)
         .max_headers(100)
         .max_buf_size(64 << 10);
-    let stream = Impatient::new(stream, limits.write_within);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let mut draining = pin!(shutdown.draining());
     let mut watched = false;
     let ended = std::future::poll_fn(|cx| {

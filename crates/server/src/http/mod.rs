@@ -1,24 +1,32 @@
-//! Streamable HTTP: one endpoint for both eras, as a service that any HTTP server can mount.
+//! Streamable HTTP: one endpoint for both eras, as a service that any HTTP server can mount; and beside it HTTP+SSE and
+//! WebSocket.
 
 mod accept;
 mod auth;
+mod beside;
 mod body;
 mod carry;
+mod cookie;
 mod endpoint;
 mod guard;
 mod heads;
-mod impatient;
 mod legacy;
 mod listener;
 mod modern;
 mod options;
 #[cfg(feature = "axum")]
 mod router;
+mod socket;
+mod sse_pair;
 mod stream;
+mod tls;
+mod websocket;
 
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};
 pub use self::body::ResponseBody;
+pub use self::cookie::CookieSessions;
 pub use self::endpoint::HttpService;
 pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
-pub use self::options::HttpOptions;
+pub use self::options::{HttpOptions, SsePaths};
+pub use self::tls::{Tls, TlsError};

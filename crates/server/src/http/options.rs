@@ -4,7 +4,9 @@ use std::sync::Arc;
 use trunkline_session::{EventLimits, EventStore, MemoryEvents, MemorySessions, SessionLimits, SessionStore};
 
 use super::auth::{Anonymous, Authenticator};
+use super::cookie::CookieSessions;
 use super::guard::AllowList;
+use super::tls::Tls;
 
 /// How an endpoint is served over HTTP.
 #[derive(Clone, Debug)]
@@ -15,6 +17,14 @@ pub struct HttpOptions {
     pub hosts: AllowList,
     /// The origins whose pages may call. Default the loopback ones; requests without an origin always may.
     pub origins: AllowList,
+    /// Where HTTP+SSE is served, the transport of revision 2024-11-05. Default `/sse` and `/messages`; `None` is nowhere.
+    pub legacy_sse: Option<SsePaths>,
+    /// Where WebSockets are served. Default `/ws`; `None` is nowhere.
+    pub websocket: Option<String>,
+    /// The certificate with which our own listener speaks TLS. Default none: plain HTTP.
+    pub tls: Option<Tls>,
+    /// Whether clients of HTTP+SSE get a cookie that names what is kept for them. Default no.
+    pub cookie_sessions: Option<CookieSessions>,
     /// Who a request belongs to. Default everybody is anonymous.
     pub authenticator: Arc<dyn Authenticator>,
     /// Whether answers are event streams even where a plain one would do, for scripts that want that. Default no.
@@ -27,12 +37,31 @@ pub struct HttpOptions {
     pub events: Option<Arc<dyn EventStore>>,
 }
 
+/// The two paths of HTTP+SSE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SsePaths {
+    /// The path that is read as a stream. Default `/sse`.
+    pub stream: String,
+    /// The path to which messages are posted. Default `/messages`.
+    pub messages: String,
+}
+
+impl Default for SsePaths {
+    fn default() -> Self {
+        Self { stream: "/sse".to_owned(), messages: "/messages".to_owned() }
+    }
+}
+
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
             hosts: AllowList::loopback(),
             origins: AllowList::loopback(),
+            legacy_sse: Some(SsePaths::default()),
+            websocket: Some("/ws".to_owned()),
+            tls: None,
+            cookie_sessions: None,
             authenticator: Arc::new(Anonymous),
             always_stream: false,
             session_limits: SessionLimits::default(),

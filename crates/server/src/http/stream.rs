@@ -22,27 +22,27 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A frame that grew this long is sent before more is gathered.
 const ENOUGH: usize = 64 * 1024;
 
-type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
+pub(super) type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
 
 /// Sends comments on a stream that is otherwise silent, so that nobody between takes it for dead.
-struct KeepAlive {
+pub(super) struct KeepAlive {
     every: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl KeepAlive {
-    fn new(every: Duration) -> Self {
+    pub(super) fn new(every: Duration) -> Self {
         Self { every, sleep: None }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.every)));
         std::task::ready!(sleep.as_mut().poll(cx));
         self.sleep = None;
         Poll::Ready(())
     }
 
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.sleep = None;
     }
 }
@@ -197,6 +197,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn frame(out: Vec<u8>) -> Polled {
+/// Makes a frame of what there is to write; the end of the body, if there is nothing.
+pub(super) fn frame(out: Vec<u8>) -> Polled {
     Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(out.into()))))
 }

@@ -75,6 +75,10 @@ pub(crate) struct HttpArgs {
     /// answer survive a restart; repeatable, the first seals and all open
     #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
+    /// Where /metrics, /healthz and /readyz are served too, for those who
+    /// run the server; on the loopback --http has them itself
+    #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "ADDR")]
+    pub(super) admin: Option<ListenAddress>,
     /// How long to answer 503 on /readyz before shutting down
     #[arg(long, conflicts_with = "stdio", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub(super) drain_delay: Duration,

@@ -159,8 +159,9 @@ fn begin_call(
     if session.has_call(&request.id) {
         return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
-    let in_flight = core.admit_call()?;
-    let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));
+    let mut in_flight = core.admit_call()?;
+    in_flight.time(method, &request.params, session.revision());
+    let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !may_ask {
         // A caller that can only be answered has, for this call, nothing to be asked with.
         caller.capabilities = Raw::EMPTY_OBJECT;

@@ -13,6 +13,7 @@ use super::live::LiveSession;
 use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
 use crate::core::{Core, InFlight};
+use crate::metrics::Ended;
 
 /// How long a handler that wants to be called again, and asks nothing, is left alone.
 const CALL_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -28,7 +29,7 @@ pub(crate) struct LegacyCall {
     entered: bool,
     outgoing: VecDeque<String>,
     questions: Vec<Id>,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 }
 
 impl LegacyCall {
@@ -50,7 +51,7 @@ impl LegacyCall {
             entered: false,
             outgoing: VecDeque::new(),
             questions: Vec::new(),
-            _in_flight: in_flight,
+            in_flight,
         }
     }
 
@@ -157,6 +158,7 @@ impl LegacyCall {
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
         self.running = None;
+        self.in_flight.end(Ended::of(&outcome));
         let revision = self.session.revision();
         match outcome {
             Ok(Outcome::Done(reply)) => {

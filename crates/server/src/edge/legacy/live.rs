@@ -8,6 +8,7 @@ use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp
 
 use crate::call::{AskError, Caller, Handler, Shared};
 use crate::change::{Filter, Subscription};
+use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
 const MOST_QUESTIONS: usize = 256;
@@ -17,10 +18,12 @@ const MOST_QUESTIONS: usize = 256;
 /// Idle, it holds empty tables that have allocated nothing.
 pub(crate) struct LiveSession {
     record: SessionRecord,
+    bag: Option<SessionId>,
     level: AtomicU8,
     used: AtomicU64,
     told_store: AtomicU64,
     desk: Mutex<Desk>,
+    _present: Present,
 }
 
 #[derive(Default)]
@@ -52,11 +55,18 @@ impl LiveSession {
         let level = record.log_level.unwrap_or(Level::Info);
         Self {
             record,
+            bag: None,
             level: AtomicU8::new(level as u8),
             used: AtomicU64::new(now.0),
             told_store: AtomicU64::new(now.0),
             desk: Mutex::default(),
+            _present: Present::session(),
         }
+    }
+
+    /// Sets another name than the session's own for what is kept between its calls.
+    pub(crate) fn with_bag(self, bag: Option<SessionId>) -> Self {
+        Self { bag, ..self }
     }
 
     pub(crate) fn id(&self) -> SessionId {
@@ -81,13 +91,15 @@ impl LiveSession {
     }
 
     /// Describes the caller of a request of this session.
-    pub(crate) fn caller(&self, progress_token: Option<Raw>) -> Caller {
+    pub(crate) fn caller(&self, request: &Id, progress_token: Option<Raw>) -> Caller {
         Caller {
             principal: self.record.principal.clone(),
             revision: self.record.revision,
             capabilities: self.record.capabilities.clone(),
             client: self.record.client.clone(),
+            request_id: Some(request.clone()),
             session: Some(self.record.id),
+            bag: Some(self.bag.unwrap_or(self.record.id)),
             log_level: self.level(),
             progress_token,
         }

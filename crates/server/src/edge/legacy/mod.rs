@@ -16,8 +16,10 @@ pub(crate) use self::sessions::Sessions;
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 
 use super::Answer;
+use crate::metrics::process;
 
 /// Renders a refusal as a legacy answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {
+    process::refused(refusal);
     Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }

@@ -17,6 +17,7 @@ pub(crate) use self::listen::Listen;
 use super::Answer;
 use crate::call::{BoxFuture, Call, Caller, Context, Shared};
 use crate::core::{Core, now};
+use crate::metrics::process;
 use crate::round::{Binding, Reclaimed, Then, digest};
 
 /// How a modern request begins.
@@ -46,6 +47,7 @@ pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, prin
 
 /// Renders a refusal as a modern answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal) -> Answer {
+    process::refused(refusal);
     let revision = Revision::NEWEST;
     Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }
@@ -68,18 +70,21 @@ fn begin_call(
     admitted: Admitted,
     principal: Principal,
 ) -> Result<Begun, Refusal> {
-    let in_flight = core.admit_call()?;
+    let mut in_flight = core.admit_call()?;
     let Request { id, params, .. } = request;
     let caller = Caller {
         principal: principal.clone(),
         revision: admitted.revision,
         capabilities: admitted.claim.capabilities,
         client: admitted.claim.client,
+        request_id: Some(id.clone()),
         session: None,
+        bag: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
     };
     let method = admitted.method;
+    in_flight.time(method, &params, admitted.revision);
     let (answers, state) = if method.may_ask() { input(&params)? } else { (Vec::new(), None) };
     let call = ModernCall::new(core.clone(), in_flight, id, method, principal);
     match state {

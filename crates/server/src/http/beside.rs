@@ -1,0 +1,65 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, header};
+use http_body::Body;
+use trunkline_protocol::Refusal;
+
+use super::body::ResponseBody;
+use super::endpoint::{Inner, preflight, refused, unauthorized};
+use super::heads::Heads;
+use super::options::HttpOptions;
+
+/// What a path beside the endpoint is for.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    SsePair(&'a super::options::SsePaths),
+    WebSocket,
+}
+
+impl Inner {
+    /// Answers a request to another path than the endpoint's; `Host` and `Origin` were checked before.
+    pub(super) async fn beside<B>(
+        self: &Arc<Self>,
+        parts: &Parts,
+        heads: &Heads<'_>,
+        body: B,
+    ) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        let Some(place) = place(&self.options, parts.uri.path()) else {
+            return refused(&Refusal::NO_SUCH_PATH, None, parts);
+        };
+        if parts.method == Method::OPTIONS {
+            return preflight(parts);
+        }
+        let principal = match self.options.authenticator.authenticate(parts) {
+            Ok(principal) => principal,
+            Err(challenge) => return unauthorized(&challenge, parts),
+        };
+        let mut response = match place {
+            Place::SsePair(paths) => self.sse_pair(paths, parts, heads, body, principal).await,
+            Place::WebSocket => match self.upgrade(parts, principal) {
+                Ok(response) => response,
+                Err(refusal) => refused(&refusal, None, parts),
+            },
+        };
+        if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {
+            *allow = match place {
+                Place::SsePair(paths) if paths.messages == parts.uri.path() => {
+                    HeaderValue::from_static("POST, OPTIONS")
+                }
+                _ => HeaderValue::from_static("GET, OPTIONS"),
+            };
+        }
+        response
+    }
+}
+
+fn place<'a>(options: &'a HttpOptions, path: &str) -> Option<Place<'a>> {
+    let pair = options.legacy_sse.as_ref().filter(|paths| paths.stream == path || paths.messages == path);
+    let socket = options.websocket.as_deref().filter(|socket| *socket == path);
+    pair.map(Place::SsePair).or_else(|| socket.map(|_| Place::WebSocket))
+}

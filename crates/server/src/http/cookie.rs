@@ -1,0 +1,115 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{COOKIE, SET_COOKIE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+use sha2::{Digest as _, Sha256};
+use trunkline_protocol::Method;
+use trunkline_session::{Principal, SessionId};
+
+use super::endpoint::Inner;
+use crate::core::now;
+use crate::round::{Binding, Then};
+
+/// The name of the cookie.
+const NAME: &str = "mcp_session_id";
+
+/// How clients of HTTP+SSE are given a cookie.
+///
+/// The cookie names what may be kept for a client between its calls, [`Caller::bag`](crate::Caller::bag), and nothing else:
+/// it is no credential, and it never revives a session. Its value is sealed under the server's state keys and bound to the
+/// principal, so that nothing is stored for it and a value that we did not make for this caller is replaced by a new one.
+#[derive(Clone, Copy, Debug)]
+pub struct CookieSessions {
+    /// How long a cookie lasts from its first use. Default 24 hours.
+    pub max_age: Duration,
+    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpOptions::tls`] is set. Default no.
+    ///
+    /// [`HttpOptions::tls`]: super::HttpOptions::tls
+    pub secure: bool,
+}
+
+impl Default for CookieSessions {
+    fn default() -> Self {
+        Self { max_age: Duration::from_secs(24 * 60 * 60), secure: false }
+    }
+}
+
+/// The cookie of one request.
+pub(super) struct Cookie {
+    pub(super) bag: SessionId,
+    header: HeaderValue,
+}
+
+impl Cookie {
+    pub(super) fn set(self, headers: &mut HeaderMap) {
+        headers.append(SET_COOKIE, self.header);
+    }
+}
+
+impl Inner {
+    /// Reads the cookie of a request, or makes one; `None` where there are none.
+    pub(super) fn cookie(&self, parts: &Parts, principal: &Principal) -> Option<Cookie> {
+        let options = self.options.cookie_sessions?;
+        let digest = Sha256::digest(b"trunkline cookie").into();
+        // No state is ever sealed for a ping, so that a cookie cannot be taken for one.
+        let binding = Binding { principal: principal.clone(), method: Method::Ping, digest };
+        let known =
+            value(&parts.headers).and_then(|value| match self.core.sealer.open(value, &binding, now())?.1 {
+                Then::Portable(id) => Some((SessionId::parse(&id)?, value.to_owned())),
+                Then::Parked(_) => None,
+            });
+        let (bag, value) = match known {
+            Some(known) => known,
+            None => {
+                let bag = SessionId::random();
+                let then = Then::Portable(Bytes::from(bag.to_string()));
+                let expires = now().plus(options.max_age);
+                (bag, self.core.sealer.seal(&binding, 0, expires, &then)?)
+            }
+        };
+        let secure = if options.secure || self.options.tls.is_some() { "; Secure" } else { "" };
+        let age = options.max_age.as_secs();
+        let header = format!("{NAME}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
+        let mut header = HeaderValue::from_str(&header).ok()?;
+        header.set_sensitive(true);
+        Some(Cookie { bag, header })
+    }
+}
+
+/// Finds the cookie among those of a request; `None` if there is none, or more than one.
+fn value(headers: &HeaderMap) -> Option<&str> {
+    let texts = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+    let mut ours = texts
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().strip_prefix(NAME)?.strip_prefix('='));
+    match (ours.next(), ours.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cookie_of_our_name_is_found_and_two_are_none() {
+        for (cookies, expected) in [
+            (&["mcp_session_id=a"][..], Some("a")),
+            (&["x=1; mcp_session_id=a; y=2"], Some("a")),
+            (&["x=1", "mcp_session_id=a"], Some("a")),
+            (&["mcp_session_id=a; mcp_session_id=b"], None),
+            (&["xmcp_session_id=a"], None),
+            (&["mcp_session_id"], None),
+            (&[], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for cookie in cookies {
+                headers.append(COOKIE, cookie.parse().unwrap());
+            }
+            assert_eq!(value(&headers), expected, "{cookies:?}");
+        }
+    }
+}

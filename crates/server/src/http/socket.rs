@@ -1,0 +1,103 @@
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use tokio_rustls::server::TlsStream;
+
+use crate::metrics::process;
+
+/// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
+/// was spoken on it.
+///
+/// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it.
+pub(super) struct Socket<H> {
+    stream: Stream,
+    write_within: Duration,
+    stuck: Option<Pin<Box<Sleep>>>,
+    _held: H,
+}
+
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl<H> Socket<H> {
+    pub(super) fn new(stream: Stream, write_within: Duration, held: H) -> Self {
+        Self { stream, write_within, stuck: None, _held: held }
+    }
+
+    /// Passes on how a write went, and breaks the connection if none has gone anywhere for too long.
+    fn noting<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let within = self.write_within;
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+        std::task::ready!(stuck.as_mut().poll(cx));
+        process::cut_slow_reader();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $stream:ident => $action:expr) => {
+        match &mut $self.stream {
+            Stream::Plain($stream) => $action,
+            Stream::Tls($stream) => $action,
+        }
+    };
+}
+
+impl<H: Unpin> AsyncRead for Socket<H> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        each!(this, stream => Pin::new(stream).poll_read(cx, buffer))
+    }
+}
+
+impl<H: Unpin> AsyncWrite for Socket<H> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = each!(this, stream => Pin::new(stream).poll_write(cx, bytes));
+        this.noting(cx, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = each!(this, stream => Pin::new(stream).poll_write_vectored(cx, slices));
+        this.noting(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = each!(this, stream => Pin::new(stream).poll_flush(cx));
+        this.noting(cx, flushed)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let ended = each!(this, stream => Pin::new(stream).poll_shutdown(cx));
+        this.noting(cx, ended)
+    }
+}

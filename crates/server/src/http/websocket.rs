@@ -1,0 +1,203 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::task::JoinSet;
+use trunkline_protocol::Refusal;
+use trunkline_session::Principal;
+use trunkline_transport::{Closing, Party, WebSocketChannel, accept_key};
+
+use super::body::ResponseBody;
+use super::endpoint::Inner;
+use crate::channel::ChannelServer;
+use crate::tally::Tally;
+
+/// The subprotocol by which clients say that they mean this protocol.
+const SUBPROTOCOL: &str = "mcp";
+
+/// How long a peer may take to answer our closing with its own.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The WebSockets of one endpoint, each served by a task that is owned here: it ends with the endpoint at the latest.
+pub(super) struct Sockets {
+    tasks: Mutex<JoinSet<()>>,
+    tally: Tally,
+}
+
+impl Sockets {
+    pub(super) fn new(tally: Tally) -> Self {
+        Self { tasks: Mutex::default(), tally }
+    }
+
+    /// Returns how many WebSockets are open.
+    pub(super) fn count(&self) -> usize {
+        let mut tasks = self.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.len()
+    }
+
+    /// Waits until every WebSocket is closed.
+    pub(super) async fn closed(&self) {
+        while std::future::poll_fn(|cx| self.lock().poll_join_next(cx)).await.is_some() {}
+    }
+
+    /// Ends every WebSocket at once.
+    pub(super) async fn shutdown(&self) {
+        self.lock().abort_all();
+        self.closed().await;
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Takes a connection over as a WebSocket; `Host`, `Origin` and token were checked before.
+    ///
+    /// # Errors
+    /// The request asks for nothing of the kind, or there is no room.
+    pub(super) fn upgrade(
+        &self,
+        parts: &Parts,
+        principal: Principal,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        if parts.method != Method::GET {
+            return Err(Refusal::NOT_ALLOWED);
+        }
+        let key = key(&parts.headers)?;
+        let subprotocol = subprotocol(&parts.headers)?;
+        // Only the listener knows how to hand a connection over.
+        let upgrade = parts.extensions.get::<OnUpgrade>().ok_or(Refusal::UPGRADE_REQUIRED)?.clone();
+        if self.core.shutdown.is_draining() {
+            return Err(Refusal::SHUTTING_DOWN);
+        }
+        let share = self.sockets.tally.take(&principal).ok_or(Refusal::TOO_MANY)?;
+        let core = self.core.clone();
+        self.sockets.spawn(async move {
+            let _share = share;
+            let Ok(upgraded) = upgrade.await else { return };
+            let limit = core.limits.message_bytes;
+            let channel = WebSocketChannel::new(TokioIo::new(upgraded), Party::Server, limit).await;
+            let mut server = ChannelServer::new(core, principal, channel).owned();
+            if let Err(error) = (&mut server).await {
+                tracing::debug!(%error, "a WebSocket ended");
+            }
+            // Nobody will read an answer any more.
+            server.abandon();
+            let closing = server.channel_mut().close(Closing::GoingAway);
+            let _ = tokio::time::timeout(CLOSE_WITHIN, closing).await;
+        });
+        Ok(switched(&accept_key(key), subprotocol))
+    }
+}
+
+fn switched(accept: &str, subprotocol: Option<&'static str>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(accept) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    if let Some(subprotocol) = subprotocol {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol));
+    }
+    response
+}
+
+/// Returns the key of a request for a WebSocket.
+fn key(headers: &HeaderMap) -> Result<&[u8], Refusal> {
+    let asks = has_token(headers, CONNECTION, "upgrade")
+        && has_token(headers, UPGRADE, "websocket")
+        && has_token(headers, SEC_WEBSOCKET_VERSION, "13");
+    if !asks {
+        return Err(Refusal::UPGRADE_REQUIRED);
+    }
+    let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter().map(HeaderValue::as_bytes);
+    match (keys.next(), keys.next()) {
+        // 16 bytes in base64.
+        (Some(key), None) if key.len() == 24 => Ok(key),
+        _ => Err(Refusal::INVALID_REQUEST.because("one Sec-WebSocket-Key of 16 bytes is required")),
+    }
+}
+
+/// Chooses the subprotocol: ours if it is offered, none if nothing is.
+fn subprotocol(headers: &HeaderMap) -> Result<Option<&'static str>, Refusal> {
+    if !headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
+        Ok(None)
+    } else if has_token(headers, SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
+        Ok(Some(SUBPROTOCOL))
+    } else {
+        Err(Refusal::INVALID_REQUEST.because("the only subprotocol spoken here is `mcp`"))
+    }
+}
+
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|item| item.trim().eq_ignore_ascii_case(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    const ASKS: [(&str, &str); 3] =
+        [("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket"), ("sec-websocket-version", "13")];
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_websocket_is_asked_for_with_three_headers_and_one_key() {
+        let [connection, upgrade, version] = ASKS;
+        for (pairs, expected) in [
+            (&[connection, upgrade, version, KEY][..], 101),
+            (&[upgrade, version, KEY], 426),
+            (&[connection, version, KEY], 426),
+            (&[connection, upgrade, ("sec-websocket-version", "8"), KEY], 426),
+            (&[connection, upgrade, version], 400),
+            (&[connection, upgrade, version, KEY, KEY], 400),
+            (&[connection, upgrade, version, ("sec-websocket-key", "short")], 400),
+        ] {
+            let found = headers(pairs);
+            let status =
+                key(&found).map_or_else(|refusal| refusal.status(trunkline_protocol::Era::Legacy), |_| 101);
+            assert_eq!(status, expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn the_subprotocol_is_ours_or_none() {
+        for (offered, expected) in [
+            (&[][..], Ok(None)),
+            (&[("sec-websocket-protocol", "mcp")], Ok(Some("mcp"))),
+            (&[("sec-websocket-protocol", "other, mcp")], Ok(Some("mcp"))),
+            (&[("sec-websocket-protocol", "other"), ("sec-websocket-protocol", "mcp")], Ok(Some("mcp"))),
+            (&[("sec-websocket-protocol", "other")], Err(())),
+            (&[("sec-websocket-protocol", "")], Err(())),
+        ] {
+            assert_eq!(subprotocol(&headers(offered)).map_err(|_| ()), expected, "{offered:?}");
+        }
+    }
+}

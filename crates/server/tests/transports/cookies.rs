@@ -1,0 +1,93 @@
+//! The cookie of HTTP+SSE: it names what is kept for a client, and nothing else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::json;
+use trunkline_server::Limits;
+use trunkline_server::http::{BearerTokens, CookieSessions, HttpOptions};
+
+use crate::http_client::{Events, send, status, to};
+use crate::service::{Service, initialize, tool, within};
+
+async fn service(secure: bool) -> Service {
+    let tokens = BearerTokens::new([("ann", "ann-token-0123456"), ("bob", "bob-token-0123456")]);
+    let options = HttpOptions {
+        authenticator: Arc::new(tokens),
+        cookie_sessions: Some(CookieSessions { secure, ..CookieSessions::default() }),
+        ..HttpOptions::default()
+    };
+    Service::start_with(options, Limits::default()).await
+}
+
+/// Opens a stream and calls the tool that tells the name; returns the cookie's value and that name.
+async fn visit(service: &Service, who: &str, cookie: Option<&str>) -> (String, String) {
+    let authorization = format!("Bearer {who}-token-0123456");
+    let request = |method: &str, path: &str| {
+        let mut request = to(service.address, method, path).header("authorization", &authorization);
+        if let Some(cookie) = cookie {
+            request = request.header("cookie", format!("mcp_session_id={cookie}"));
+        }
+        request
+    };
+    let response = send(service.address, request("GET", "/sse"), String::new()).await;
+    let set = response.headers()["set-cookie"].to_str().unwrap().to_owned();
+    let value = set.split(['=', ';']).nth(1).unwrap().to_owned();
+    let mut events = Events::new(response);
+    let (_, path) = within(events.next()).await.unwrap();
+    let path = String::from_utf8(path.to_vec()).unwrap();
+    for message in [initialize("2024-11-05"), tool(1, "bag", json!({}))] {
+        let posted = status(service.address, request("POST", &path), &message.to_string()).await;
+        assert_eq!(posted.0, 202);
+        assert!(posted.1.contains_key("set-cookie"));
+    }
+    events.message().await.unwrap();
+    let answer = events.message().await.unwrap();
+    (value, answer["result"]["content"][0]["text"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_cookie_names_the_same_bag_again_for_its_own_principal_only() {
+    let service = service(false).await;
+    let (cookie, bag) = visit(&service, "ann", None).await;
+    assert_eq!(visit(&service, "ann", Some(&cookie)).await, (cookie.clone(), bag.clone()));
+    let mut values = BTreeSet::from([cookie.clone()]);
+    let mut bags = BTreeSet::from([bag.clone()]);
+    for (who, sent) in [
+        ("ann", None),
+        ("ann", Some("evil")),
+        ("ann", Some(bag.as_str())),
+        ("ann", Some("0123456789abcdef0123456789abcdef")),
+        ("bob", Some(cookie.as_str())),
+    ] {
+        let (value, bag) = visit(&service, who, sent).await;
+        assert_ne!(Some(value.as_str()), sent, "a value that is not ours is never adopted");
+        assert!(values.insert(value), "{who} {sent:?}");
+        assert!(bags.insert(bag), "{who} {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cookie_is_no_credential_and_is_kept_from_scripts_and_other_sites() {
+    for secure in [false, true] {
+        let service = service(secure).await;
+        let (cookie, _) = visit(&service, "ann", None).await;
+        let bare = to(service.address, "GET", "/sse").header("cookie", format!("mcp_session_id={cookie}"));
+        assert_eq!(status(service.address, bare, "").await.0, 401);
+        let own = to(service.address, "GET", "/sse").header("authorization", "Bearer ann-token-0123456");
+        let (_, headers) = status(service.address, own, "").await;
+        let set = headers["set-cookie"].to_str().unwrap();
+        let expected = "; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict";
+        assert_eq!(
+            set.split_once(';').unwrap().1,
+            &format!("{expected}{}", if secure { "; Secure" } else { "" })[1..]
+        );
+    }
+}
+
+#[tokio::test]
+async fn there_are_no_cookies_unless_they_are_asked_for() {
+    let service = Service::start().await;
+    let (_, headers) = status(service.address, to(service.address, "GET", "/sse"), "").await;
+    assert!(!headers.contains_key("set-cookie"));
+}

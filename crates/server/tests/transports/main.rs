@@ -1,0 +1,20 @@
+//! The same behaviour over every transport, and what is particular to those that share a port with the endpoint.
+
+#[cfg(test)]
+mod cookies;
+#[cfg(test)]
+mod http_client;
+#[cfg(test)]
+mod line;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod sse_pair;
+#[cfg(test)]
+mod strangers;
+#[cfg(test)]
+mod suite;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod websocket;

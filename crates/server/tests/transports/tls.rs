@@ -1,0 +1,140 @@
+//! TLS under the listener.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use trunkline_server::Limits;
+use trunkline_server::http::{HttpOptions, Tls, TlsError};
+
+use crate::http_client::{send_over, to};
+use crate::service::{Service, modern, within};
+
+/// A certificate for `localhost` in files of its own, which are removed with it.
+struct Files {
+    folder: PathBuf,
+    der: CertificateDer<'static>,
+}
+
+impl Files {
+    fn new(name: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let folder = std::env::temp_dir().join(format!("trunkline-tls-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let files = Self { folder, der: made.cert.der().clone() };
+        std::fs::write(files.path("cert.pem"), made.cert.pem()).unwrap();
+        files.write_private("key.pem", &made.signing_key.serialize_pem());
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn write_private(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::write(self.path(name), text).unwrap();
+        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn tls(&self) -> Result<Tls, TlsError> {
+        Tls::from_pem_files(&self.path("cert.pem"), &self.path("key.pem"))
+    }
+
+    async fn connect(&self, service: &Service) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).unwrap();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let stream = TcpStream::connect(service.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+async fn service(files: &Files) -> Service {
+    let options = HttpOptions { tls: Some(files.tls().unwrap()), ..HttpOptions::default() };
+    let limits = Limits { head_within: Duration::from_millis(300), ..Limits::default() };
+    Service::start_with(options, limits).await
+}
+
+#[tokio::test]
+async fn the_endpoint_and_the_channels_are_served_over_tls() {
+    let files = Files::new("served");
+    let service = service(&files).await;
+    let stream = files.connect(&service).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    let request = to(service.address, "POST", "/mcp")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "server/discover");
+    let message = modern(1, "server/discover", json!({})).to_string();
+    let response = send_over(stream, request, message).await;
+    assert_eq!(response.status(), 200);
+    let body = response.collect().await.unwrap().to_bytes();
+    assert!(std::str::from_utf8(&body).unwrap().contains("2026-07-28"));
+
+    let stream = files.connect(&service).await;
+    let (_, response) = tokio_tungstenite::client_async("wss://localhost/ws", stream).await.unwrap();
+    assert_eq!(response.status(), 101);
+}
+
+#[tokio::test]
+async fn whoever_does_not_shake_hands_in_time_or_at_all_is_cut_off() {
+    let files = Files::new("slow");
+    let service = service(&files).await;
+    let mut silent = TcpStream::connect(service.address).await.unwrap();
+    let mut nothing = Vec::new();
+    within(silent.read_to_end(&mut nothing)).await.unwrap();
+    assert_eq!(nothing, b"");
+    let mut plain = TcpStream::connect(service.address).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut plain, b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    let _ = within(plain.read_to_end(&mut answer)).await;
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+}
+
+#[test]
+fn files_that_cannot_be_served_with_say_why() {
+    let files = Files::new("wrong");
+    let other = Files::new("other");
+    files.write_private("empty.pem", "");
+    files.write_private("public-key.pem", "");
+    let (cert, key, empty) = (files.path("cert.pem"), files.path("key.pem"), files.path("empty.pem"));
+    std::fs::copy(&cert, files.path("exposed.pem")).unwrap();
+    let exposed = files.path("exposed.pem");
+    let missing = files.path("missing.pem");
+    for (cert, key, expected) in [
+        (&cert, &key, "fine"),
+        (&missing, &key, "cannot be read"),
+        (&cert, &missing, "cannot be read"),
+        (&cert, &exposed, "chmod 600"),
+        (&empty, &key, "holds no certificate"),
+        (&cert, &empty, "holds no private key"),
+        (&cert, &other.path("key.pem"), "cannot be used"),
+    ] {
+        let said =
+            Tls::from_pem_files(cert, key).map_or_else(|error| error.to_string(), |_| "fine".to_owned());
+        assert!(said.contains(expected), "{said}, not {expected}");
+    }
+}

@@ -1,0 +1,141 @@
+//! WebSocket: one connection is one channel.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use trunkline_server::Limits;
+use trunkline_server::http::{Drained, HttpOptions};
+
+use crate::http_client::{status, to};
+use crate::service::{Service, initialize, request, tool, within};
+
+type Socket = WebSocketStream<TcpStream>;
+
+/// Connects with the subprotocols that are offered; returns the one that was chosen too.
+async fn connect(service: &Service, offered: Option<&str>) -> Result<(Socket, Option<String>), u16> {
+    let mut request = format!("ws://{}/ws", service.address).into_client_request().unwrap();
+    if let Some(offered) = offered {
+        request.headers_mut().insert("sec-websocket-protocol", offered.parse().unwrap());
+    }
+    let stream = TcpStream::connect(service.address).await.unwrap();
+    match within(tokio_tungstenite::client_async(request, stream)).await {
+        Ok((socket, response)) => {
+            let chosen = response.headers().get("sec-websocket-protocol");
+            Ok((socket, chosen.map(|chosen| chosen.to_str().unwrap().to_owned())))
+        }
+        Err(Error::Http(response)) => Err(response.status().as_u16()),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Reads until the server closes; returns its code.
+async fn close_code(socket: &mut Socket) -> u16 {
+    loop {
+        match within(socket.next()).await {
+            Some(Ok(Message::Close(frame))) => return frame.unwrap().code.into(),
+            Some(Ok(_)) => {}
+            other => panic!("closed without a word: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_subprotocol_is_chosen_among_those_offered() {
+    let service = Service::start().await;
+    for (offered, expected) in [(Some("mcp"), Some("mcp")), (Some("mcp, other"), Some("mcp")), (None, None)] {
+        let (mut socket, chosen) = connect(&service, offered).await.unwrap();
+        assert_eq!(chosen.as_deref(), expected, "{offered:?}");
+        socket.send(request(1, "ping", json!({})).to_string().into()).await.unwrap();
+        let pong = within(socket.next()).await.unwrap().unwrap();
+        assert_eq!(pong.to_text().unwrap(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    }
+    assert_eq!(connect(&service, Some("other")).await.err(), Some(400));
+    let (plain, _) = status(service.address, to(service.address, "GET", "/ws"), "").await;
+    assert_eq!(plain, 426, "a request that asks for no upgrade");
+    let (posted, headers) = status(service.address, to(service.address, "POST", "/ws"), "{}").await;
+    assert_eq!((posted.as_u16(), headers["allow"].to_str().unwrap()), (405, "GET, OPTIONS"));
+}
+
+#[tokio::test]
+async fn what_is_not_a_text_of_bounded_size_closes_the_channel_and_cancels_its_calls() {
+    let limits = Limits { message_bytes: 4096, ..Limits::default() };
+    let service = Service::start_with(HttpOptions::default(), limits).await;
+    let long = "x".repeat(100_000);
+    for (message, expected) in [(Message::binary(vec![1, 2, 3]), 1003), (Message::text(long), 1009)] {
+        let (mut socket, _) = connect(&service, None).await.unwrap();
+        socket.send(initialize("2025-11-25").to_string().into()).await.unwrap();
+        socket.send(tool(1, "wait", json!({})).to_string().into()).await.unwrap();
+        service.waiting.are(1).await;
+        // The server may have closed before everything is written.
+        let _ = socket.send(message).await;
+        assert_eq!(close_code(&mut socket).await, expected);
+        service.waiting.are(0).await;
+        drop(socket);
+        service.is_left_alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_message_is_answered_and_the_channel_goes_on() {
+    let service = Service::start().await;
+    let (mut socket, _) = connect(&service, None).await.unwrap();
+    for (text, code) in [("{", -32700), ("[]", -32600), ("1", -32600)] {
+        socket.send(Message::text(text)).await.unwrap();
+        let answer = within(socket.next()).await.unwrap().unwrap();
+        let answer: serde_json::Value = serde_json::from_str(answer.to_text().unwrap()).unwrap();
+        assert_eq!(answer["error"]["code"], code, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn draining_closes_with_1001_and_waits_for_calls_that_run() {
+    let service = Service::start().await;
+    let (mut idle, _) = connect(&service, None).await.unwrap();
+    let (mut busy, _) = connect(&service, None).await.unwrap();
+    busy.send(initialize("2025-11-25").to_string().into()).await.unwrap();
+    busy.send(tool(1, "wait", json!({})).to_string().into()).await.unwrap();
+    service.waiting.are(1).await;
+    service.host.shutdown().drain();
+    assert_eq!(close_code(&mut idle).await, 1001);
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    busy.send(cancel.to_string().into()).await.unwrap();
+    assert_eq!(close_code(&mut busy).await, 1001, "once its call is over");
+    drop((idle, busy));
+    assert_eq!(service.ended().await, Drained::Cleanly);
+}
+
+#[tokio::test]
+async fn stopping_does_not_wait_for_a_peer_that_never_closes() {
+    let service = Service::start().await;
+    let (mut socket, _) = connect(&service, None).await.unwrap();
+    socket.send(tool(1, "wait", json!({})).to_string().into()).await.unwrap();
+    socket.send(initialize("2025-11-25").to_string().into()).await.unwrap();
+    socket.send(tool(2, "wait", json!({})).to_string().into()).await.unwrap();
+    service.waiting.are(1).await;
+    service.host.shutdown().stop();
+    assert_eq!(service.ended().await, Drained::Aborted(1));
+}
+
+#[tokio::test]
+async fn sockets_and_streams_count_as_sessions_of_their_principal() {
+    let mut options = HttpOptions::default();
+    options.session_limits.total = 2;
+    let service = Service::start_with(options, Limits::default()).await;
+    let (first, _) = connect(&service, None).await.unwrap();
+    let _stream = crate::line::open_sse(service.address, &[]).await;
+    assert_eq!(connect(&service, None).await.err(), Some(429));
+    let (refused, headers) = status(service.address, to(service.address, "GET", "/sse"), "").await;
+    assert_eq!((refused.as_u16(), headers["retry-after"].to_str().unwrap()), (429, "1"));
+    drop(first);
+    within(async {
+        while service.endpoint.channels() != 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(connect(&service, None).await.is_ok());
+}

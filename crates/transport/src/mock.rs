@@ -1,0 +1,280 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use crate::channel::{Channel, ReceiveError};
+
+/// Makes a channel whose peer is a script, for tests without sockets, and the handle that writes the script.
+///
+/// ```
+/// use trunkline_transport::{Channel, mock};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let (mock, mut channel) = mock();
+/// mock.answer(|sent| sent.contains("ping").then(|| sent.replace("ping", "pong")));
+///
+/// // What is under test would do this.
+/// channel.send(r#"{"method":"ping"}"#);
+/// std::future::poll_fn(|cx| channel.poll_flush(cx)).await.unwrap();
+/// let answer = std::future::poll_fn(|cx| channel.poll_receive(cx)).await.unwrap().unwrap();
+/// assert_eq!(answer, r#"{"method":"pong"}"#);
+/// assert_eq!(mock.sent(), [r#"{"method":"ping"}"#]);
+///
+/// mock.fail_next_send(std::io::ErrorKind::ConnectionReset.into());
+/// channel.send("{}");
+/// assert!(std::future::poll_fn(|cx| channel.poll_flush(cx)).await.is_err());
+///
+/// drop(channel);
+/// assert!(mock.is_closed());
+/// # });
+/// ```
+pub fn mock() -> (Mock, MockChannel) {
+    let state = Arc::<Mutex<State>>::default();
+    (Mock { state: state.clone() }, MockChannel { state, queued: VecDeque::new() })
+}
+
+/// The script of a [`MockChannel`]; clones write the same one.
+#[derive(Clone, Debug)]
+pub struct Mock {
+    state: Arc<Mutex<State>>,
+}
+
+/// A channel whose peer is a script.
+#[derive(Debug)]
+pub struct MockChannel {
+    state: Arc<Mutex<State>>,
+    queued: VecDeque<String>,
+}
+
+type Answer = Box<dyn FnMut(&str) -> Option<String> + Send>;
+
+#[derive(Default)]
+struct State {
+    incoming: VecDeque<Result<Bytes, ReceiveError>>,
+    /// The peer sends nothing after what is left.
+    ended: bool,
+    /// The peer is gone, or the channel was dropped.
+    closed: bool,
+    sent: Vec<String>,
+    failure: Option<io::Error>,
+    answer: Option<Answer>,
+    reader: Option<Waker>,
+    watchers: Vec<Waker>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { incoming, ended, closed, sent, failure, .. } = self;
+        f.debug_struct("State")
+            .field("incoming", incoming)
+            .field("ended", ended)
+            .field("closed", closed)
+            .field("sent", sent)
+            .field("failure", failure)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Mock {
+    /// Plays a message of the peer.
+    pub fn receive(&self, message: impl Into<Bytes>) {
+        self.change(|state| state.incoming.push_back(Ok(message.into())));
+    }
+
+    /// Plays a message that cannot be received.
+    pub fn fail_receive(&self, error: ReceiveError) {
+        self.change(|state| state.incoming.push_back(Err(error)));
+    }
+
+    /// Answers everything that is sent from now on, where the function has an answer to it.
+    pub fn answer(&self, answer: impl FnMut(&str) -> Option<String> + Send + 'static) {
+        self.change(|state| state.answer = Some(Box::new(answer)));
+    }
+
+    /// Makes the next flush that has something to send fail; what was to be sent is lost.
+    pub fn fail_next_send(&self, error: io::Error) {
+        self.change(|state| state.failure = Some(error));
+    }
+
+    /// Ends what the peer sends; what was played before is still received, and the peer still reads.
+    pub fn end(&self) {
+        self.change(|state| state.ended = true);
+    }
+
+    /// Takes the peer away: nothing more is received, and whatever is sent fails.
+    pub fn close(&self) {
+        self.change(|state| {
+            state.closed = true;
+            state.incoming.clear();
+        });
+    }
+
+    /// Reports whether the channel is over: it was dropped by whoever drove it, or closed from here.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// Returns what was sent, in order.
+    pub fn sent(&self) -> Vec<String> {
+        lock(&self.state).sent.clone()
+    }
+
+    /// Forgets what was sent.
+    pub fn clear_sent(&self) {
+        lock(&self.state).sent.clear();
+    }
+
+    /// Waits until something that was sent satisfies a condition, and returns it.
+    ///
+    /// `None` if the channel is over before. Cancel safe.
+    pub async fn wait_for(&self, mut wanted: impl FnMut(&str) -> bool) -> Option<String> {
+        std::future::poll_fn(|cx| {
+            let mut state = lock(&self.state);
+            if let Some(found) = state.sent.iter().find(|message| wanted(message)) {
+                return Poll::Ready(Some(found.clone()));
+            }
+            if state.closed {
+                return Poll::Ready(None);
+            }
+            state.watchers.retain(|watcher| !watcher.will_wake(cx.waker()));
+            state.watchers.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.state);
+        change(&mut state);
+        wake(state);
+    }
+}
+
+impl Channel for MockChannel {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        let mut state = lock(&self.state);
+        match state.incoming.pop_front() {
+            Some(message) => Poll::Ready(Some(message)),
+            None if state.ended || state.closed => Poll::Ready(None),
+            None => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn send(&mut self, message: &str) {
+        self.queued.push_back(message.to_owned());
+    }
+
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.queued.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut state = lock(&self.state);
+        let failure =
+            if state.closed { Some(io::ErrorKind::BrokenPipe.into()) } else { state.failure.take() };
+        if let Some(failure) = failure {
+            self.queued.clear();
+            return Poll::Ready(Err(failure));
+        }
+        for message in self.queued.drain(..) {
+            let answer = state.answer.as_mut().and_then(|answer| answer(&message));
+            state.incoming.extend(answer.map(|answer| Ok(answer.into())));
+            state.sent.push(message);
+        }
+        wake(state);
+        Poll::Ready(Ok(()))
+    }
+
+    fn queued(&self) -> usize {
+        self.queued.iter().map(String::len).sum()
+    }
+}
+
+impl Drop for MockChannel {
+    fn drop(&mut self) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        wake(state);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes everybody, with the lock given back first.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let wakers: Vec<Waker> = state.reader.take().into_iter().chain(state.watchers.drain(..)).collect();
+    drop(state);
+    wakers.into_iter().for_each(Waker::wake);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn receive(channel: &mut MockChannel) -> Option<Result<Bytes, ReceiveError>> {
+        std::future::poll_fn(|cx| channel.poll_receive(cx)).await
+    }
+
+    async fn say(channel: &mut MockChannel, message: &str) -> io::Result<()> {
+        channel.send(message);
+        std::future::poll_fn(|cx| channel.poll_flush(cx)).await
+    }
+
+    #[tokio::test]
+    async fn a_mock_plays_messages_and_errors_in_order_and_then_its_end() {
+        let (mock, mut channel) = mock();
+        mock.receive("one");
+        mock.fail_receive(ReceiveError::TooLong { limit: 3 });
+        mock.receive("two");
+        mock.end();
+        assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "one");
+        assert!(matches!(receive(&mut channel).await, Some(Err(ReceiveError::TooLong { limit: 3 }))));
+        assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "two");
+        assert!(receive(&mut channel).await.is_none());
+        assert!(say(&mut channel, "the peer still reads").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_mock_fails_one_send_and_records_the_others() {
+        let (mock, mut channel) = mock();
+        mock.fail_next_send(io::ErrorKind::ConnectionReset.into());
+        assert_eq!(say(&mut channel, "lost").await.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        say(&mut channel, "kept").await.unwrap();
+        assert_eq!(mock.sent(), ["kept"]);
+        mock.clear_sent();
+        assert!(mock.sent().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_closed_mock_is_over_in_both_directions_and_says_so() {
+        let (mock, mut channel) = mock();
+        mock.receive("never read");
+        assert!(!mock.is_closed());
+        mock.close();
+        assert!(mock.is_closed());
+        assert!(receive(&mut channel).await.is_none());
+        assert_eq!(say(&mut channel, "x").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_for_a_message_are_woken_by_it_or_by_the_end() {
+        let (mock, mut channel) = mock();
+        let (found, sent) = tokio::join!(mock.wait_for(|message| message == "b"), async {
+            say(&mut channel, "a").await?;
+            tokio::task::yield_now().await;
+            say(&mut channel, "b").await
+        });
+        sent.unwrap();
+        assert_eq!(found.as_deref(), Some("b"));
+        let (none, ()) = tokio::join!(mock.wait_for(|message| message == "c"), async { drop(channel) });
+        assert_eq!(none, None);
+    }
+}

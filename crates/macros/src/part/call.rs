@@ -1,7 +1,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::LitStr;
 
+use super::at_returned;
 use crate::handler::{Handler, Place, Receiver};
 use crate::parameter::{Parameter, Question};
 
@@ -14,12 +15,12 @@ struct Names {
 }
 
 impl Names {
-    fn new() -> Self {
+    fn new(handler: &Handler) -> Self {
         let name = |text| Ident::new(text, Span::mixed_site());
         Self {
             context: name("context"),
             arguments: name("arguments"),
-            returned: name("returned"),
+            returned: at_returned("returned", handler),
             this: name("this"),
         }
     }
@@ -50,7 +51,7 @@ pub(super) fn items(handler: &Handler) -> TokenStream {
 
 /// Writes the closure that a builder takes: it asks, calls the function and converts what that returned.
 pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> TokenStream) -> TokenStream {
-    let names = Names::new();
+    let names = Names::new(handler);
     let Names { context, arguments, returned, this } = &names;
     let (questions, asks) = ask(handler, &names);
     let called = call(handler, &names);
@@ -60,7 +61,9 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
     } else {
         converted
     };
-    let body = quote! {
+    // What is wrong with the type that is returned is told there, although it is the closure that returns it.
+    let place = returned.span();
+    let body = quote_spanned! {place=>
         async move {
             #questions
             let #returned = #called;
@@ -74,8 +77,8 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
     let context = if asks || handler.takes_context() { quote!(#context) } else { quote!(_) };
     let parameters = quote!(#context: ::trunkline::Context, #arguments: #arguments_kind);
     match handler.receiver {
-        Receiver::None => quote!(move |#parameters| #body),
-        Receiver::Reference | Receiver::Shared => quote! {{
+        Receiver::None => quote_spanned!(place=> move |#parameters| #body),
+        Receiver::Reference | Receiver::Shared => quote_spanned! {place=> {
             let #this = ::std::sync::Arc::clone(&self);
             move |#parameters| {
                 let #this = ::std::sync::Arc::clone(&#this);

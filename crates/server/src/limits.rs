@@ -33,7 +33,7 @@ pub struct Limits {
     pub body_within: Duration,
     /// How long the head of a request may take to arrive. Default 10 s.
     pub head_within: Duration,
-    /// How long a connection may make no progress while there is something to write. Default 60 s; then it is cut.
+    /// How long a connection may make no progress while there is something to write. Default 1 minute; then it is cut.
     pub write_within: Duration,
     /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
     pub connections: usize,

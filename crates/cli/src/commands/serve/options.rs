@@ -62,7 +62,7 @@ pub(crate) struct HttpArgs {
     /// A name that clients may reach us by, beside the loopback; repeatable
     #[arg(long, conflicts_with = "stdio", value_name = "HOST")]
     pub(super) allow_host: Vec<String>,
-    /// The path that is read as a stream in HTTP+SSE of 2024-11-05
+    /// The path that is read as a stream in HTTP+SSE
     #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/sse", value_parser = parse_endpoint_path)]
     pub(super) sse_path: String,
     /// The path that messages are posted to in HTTP+SSE

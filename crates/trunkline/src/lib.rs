@@ -34,9 +34,10 @@ pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, BuildError, Call, CallError, ConcurrencyLimit, Context, Form, Host, HostOptions, Interceptor,
-    Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate, ServeError, Server,
-    ServerHandle, Shutdown, StateKeys, Timeout, Tool, ToolError, Trace, http, stdio,
+    AskError, Binding, BuildError, Call, CallError, ConcurrencyLimit, Context, EnvPolicy, Form, Host,
+    HostOptions, Interceptor, Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate,
+    Sandbox, Secret, ServeError, Server, ServerHandle, Shutdown, State, StateError, StateKeys, Stored,
+    Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
@@ -52,8 +53,8 @@ pub mod prelude {
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{
-        Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError,
-        ask, http, sample, stdio,
+        Binding, Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool,
+        ToolError, ask, http, sample, stdio,
     };
 }
 

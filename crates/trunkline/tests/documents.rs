@@ -45,6 +45,23 @@ fn the_page_of_interceptors_shows_the_example_as_it_is() {
 }
 
 #[test]
+fn the_guide_to_transports_shows_the_example_as_it_is() {
+    let example = read("examples/unix_socket.rs");
+    assert!(example.lines().count() < 120, "a transport is small");
+    let guide = read("docs/write-a-transport.md");
+    let blocks: Vec<&str> =
+        guide.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 6, "{}", blocks.len());
+    for block in &blocks {
+        assert!(example.contains(block), "not in the example:\n{block}");
+    }
+    let channel = example.split("impl Channel for").nth(1).unwrap_or_default();
+    for method in ["fn poll_receive", "fn send", "fn poll_flush", "fn queued"] {
+        assert!(channel.contains(method) && blocks.iter().any(|block| block.contains(method)), "{method}");
+    }
+}
+
+#[test]
 fn files_that_documents_name_are_there() {
     for document in [
         "README.md",
@@ -53,6 +70,7 @@ fn files_that_documents_name_are_there() {
         "SECURITY.md",
         "docs/limits.md",
         "docs/interceptors.md",
+        "docs/write-a-transport.md",
     ] {
         let spans = code_spans(&read(document));
         let named = spans.iter().filter(|span| {

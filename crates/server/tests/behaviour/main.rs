@@ -8,14 +8,21 @@
 mod support;
 
 #[cfg(test)]
+mod bags;
+#[cfg(test)]
 mod batches;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod context;
+#[cfg(test)]
 mod disconnects;
+#[cfg(test)]
+mod environment;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod interceptors;
 mod isolation;
 #[cfg(test)]
 mod leftovers;
@@ -31,6 +38,8 @@ mod portable_rounds;
 mod questions;
 #[cfg(test)]
 mod resumption;
+#[cfg(test)]
+mod roots;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

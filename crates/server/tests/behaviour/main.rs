@@ -22,6 +22,7 @@ mod environment;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod interceptors;
 mod isolation;
 #[cfg(test)]
 mod leftovers;

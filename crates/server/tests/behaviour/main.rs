@@ -23,6 +23,7 @@ mod environment;
 mod forms;
 #[cfg(test)]
 mod interceptors;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod leftovers;

@@ -70,7 +70,7 @@ async fn main() -> trunkline::Result<()> {
     }
 }
 
-async fn serve(binding: impl trunkline::server::Binding, host: trunkline::Host) -> trunkline::Result<()> {
+async fn serve(binding: impl Binding, host: trunkline::Host) -> trunkline::Result<()> {
     Ok(binding.serve(host).await?)
 }
 

@@ -5,6 +5,7 @@
 
 mod carried;
 mod room;
+mod session;
 
 use std::collections::HashMap;
 use std::io;
@@ -18,17 +19,18 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
-use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
+use trunkline_protocol::{Id, Message, Refusal, Request, Revision, emit};
 use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
 use self::room::begins_a_call;
 use crate::change::Subscription;
-use crate::core::{Core, now};
+use crate::core::Core;
 use crate::edge::Event;
-use crate::edge::legacy::{self, LiveSession};
+use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::env::Env;
 use crate::metrics::process;
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
@@ -37,10 +39,14 @@ const MOST_PER_TURN: usize = 256;
 /// Standing streams of changes on one channel.
 const MOST_LISTENS: usize = 16;
 
+/// A channel carries requests both ways, and its variables are those of its session.
+const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
+
 /// Serves one channel until its peer is gone, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
     core: Arc<Core>,
     principal: Principal,
+    env: Env,
     channel: C,
     session: Option<Arc<LiveSession>>,
     /// What is kept between the client's calls goes by this name instead of the session's.
@@ -67,9 +73,12 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
+        // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
+        let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
             principal,
+            env,
             channel,
             session: None,
             bag: None,
@@ -85,6 +94,12 @@ impl<C: Channel> ChannelServer<C> {
             ended: false,
             last_answers: None,
         }
+    }
+
+    /// Sets the variables that the client brought when it opened the channel.
+    pub(crate) fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
     }
 
     /// Sets the name under which things are kept between the client's calls.
@@ -246,7 +261,7 @@ impl<C: Channel> ChannelServer<C> {
             Incoming::One(message) => self.receive_one(message, cx),
             Incoming::Batch(messages) => match self.session.clone() {
                 Some(session) => {
-                    let begun = legacy::begin_batch(&self.core, &session, messages, true);
+                    let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
                     self.begin_legacy(begun, cx);
                 }
                 None => self.send_error(
@@ -269,53 +284,6 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_legacy(&mut self, message: Message, cx: &mut Context<'_>) {
-        if let Message::Notification(note) = &message {
-            self.cancel_modern(note);
-        }
-        match (&self.session, message) {
-            (Some(session), message) => {
-                let begun = legacy::begin(&self.core, &session.clone(), message, true);
-                self.begin_legacy(begun, cx);
-            }
-            // A ping is answered in any state.
-            (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
-                let reply = trunkline_protocol::codec::Reply::Empty;
-                self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
-            }
-            _ => {}
-        }
-    }
-
-    fn cancel_modern(&mut self, note: &Notification) {
-        if note.method != "notifications/cancelled" {
-            return;
-        }
-        let Some(id) = era::cancelled_request(note) else { return };
-        self.listens.remove(&id);
-        match self.modern.get_mut(&id) {
-            Some(Cancellable::Running(call)) => call.cancel(),
-            Some(resuming) => *resuming = Cancellable::Cancelled,
-            None => {}
-        }
-    }
-
-    fn initialize(&mut self, request: &Request) {
-        match legacy::handshake(&self.core, request, self.principal.clone()) {
-            Ok(handshake) => {
-                if let Some(before) = self.session.take() {
-                    before.end();
-                }
-                let session = Arc::new(LiveSession::new(handshake.record, now()).with_bag(self.bag));
-                tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
-                self.watch = Some(session.watch(&*self.core.handler));
-                self.session = Some(session);
-                self.channel.send(&handshake.answer);
-            }
-            Err(refusal) => self.send_error(Some(&request.id), &refusal),
-        }
-    }
-
     fn receive_modern(&mut self, request: Request, cx: &mut Context<'_>) {
         if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
             let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
@@ -324,7 +292,8 @@ impl<C: Channel> ChannelServer<C> {
         }
         match era::admit(&request, None) {
             Ok(admitted) => {
-                let begun = modern::begin(&self.core, request, admitted, self.principal.clone());
+                let begun =
+                    modern::begin(&self.core, request, admitted, self.principal.clone(), self.env.clone());
                 self.begin_modern(begun, cx);
             }
             Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),

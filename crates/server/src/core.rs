@@ -8,10 +8,13 @@ use trunkline_protocol::{Id, Members, Method, Params, Raw, Refusal, Revision, Wr
 use trunkline_session::Timestamp;
 
 use crate::call::Handler;
+use crate::env::EnvSources;
+use crate::host::HostOptions;
 use crate::limits::Limits;
 use crate::metrics::{Ended, Metrics, Timing};
 use crate::round::{Lot, Sealer, StateKeys};
 use crate::shutdown::Shutdown;
+use crate::state::States;
 use crate::tally::Tally;
 
 /// What every edge of one server shares.
@@ -25,18 +28,19 @@ pub(crate) struct Core {
     pub(crate) shutdown: Shutdown,
     pub(crate) listens: Tally,
     pub(crate) metrics: Option<Metrics>,
+    pub(crate) states: Arc<States>,
+    pub(crate) env: EnvSources,
+    /// Whether roots are taken from `clientInfo` too.
+    pub(crate) client_info_roots: bool,
     calls: AtomicUsize,
     idle: Notify,
 }
 
 impl Core {
-    pub(crate) fn new(
-        handler: Arc<dyn Handler>,
-        limits: Limits,
-        keys: &StateKeys,
-        shutdown: Shutdown,
-        metrics: Option<Metrics>,
-    ) -> Arc<Self> {
+    pub(crate) fn new(handler: Arc<dyn Handler>, keys: &StateKeys, options: HostOptions) -> Arc<Self> {
+        let HostOptions {
+            limits, shutdown, metrics, state_limits, state_store, env, client_info_roots, ..
+        } = options;
         let mut writer = Writer::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
         let core = Arc::new(Self {
@@ -48,6 +52,9 @@ impl Core {
             sealer: Sealer::new(keys),
             shutdown,
             metrics,
+            states: Arc::new(States::new(&state_limits, state_store)),
+            env: EnvSources::new(&env),
+            client_info_roots,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

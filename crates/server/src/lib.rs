@@ -10,6 +10,7 @@ mod completer;
 mod core;
 mod dispatch;
 mod edge;
+mod env;
 mod error;
 pub mod form;
 mod function;
@@ -26,11 +27,13 @@ mod registry;
 mod resource;
 #[doc(hidden)]
 pub mod returned;
+mod roots;
 mod round;
 mod schema;
 mod secret_file;
 mod server;
 mod shutdown;
+mod state;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -46,6 +49,7 @@ pub use self::call::{
     Outcome, Round, ask, elicit, open_url, roots, sample,
 };
 pub use self::change::{Change, Changes, Filter, Subscription};
+pub use self::env::{Env, EnvPolicy, Secret};
 pub use self::error::{BuildError, CallError, ToolError};
 pub use self::function::{Function, NoArguments, shape};
 pub use self::host::{Binding, Host, HostOptions, Http, ServeError, Stdio, http, stdio};
@@ -57,7 +61,9 @@ pub use self::part::{Part, Parts, SharedPart};
 pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::provider::{Notifier, Prefixed, PromptProvider, ResourceProvider, ToolProvider};
 pub use self::resource::{Asked, FromUri, IntoReadResult, Resource, ResourceTemplate};
+pub use self::roots::{Sandbox, SandboxError, root_path};
 pub use self::round::{StateKeys, StateKeysError};
 pub use self::server::{Server, ServerHandle};
 pub use self::shutdown::Shutdown;
+pub use self::state::{State, StateError, Stored};
 pub use self::tool::{IntoToolResult, Tool};

@@ -119,7 +119,7 @@ impl Connection {
         count
     }
 
-    fn seen(&self) -> String {
+    pub(crate) fn seen(&self) -> String {
         String::from_utf8_lossy(&self.read).into_owned()
     }
 

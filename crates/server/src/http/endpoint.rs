@@ -65,7 +65,7 @@ impl HttpService {
         let limits = options.session_limits.clone();
         // A standing channel is a session, whichever revision is spoken on it.
         let tally = Tally::new(limits.total, limits.per_principal);
-        let sessions = Sessions::new(options.session_store(), options.event_store(), limits);
+        let sessions = Sessions::new(core.clone(), options.session_store(), options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
         Self { inner: Arc::new(Inner { core, sessions, sse, sockets, options }) }
     }
@@ -168,12 +168,13 @@ impl Inner {
         if heads.accepts().nothing() {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
+        let env = self.env(parts).map_err(|refusal| (refusal, None))?;
         let limits = &self.core.limits;
         let bytes =
             body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
         match envelope::read(bytes, limits.bounds) {
             Err(Malformed { refusal, id }) => Err((refusal, id)),
-            Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal).await,
+            Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal, env).await,
             Ok(Incoming::One(message)) => {
                 let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
                 let has_session = !matches!(heads.session, Mirrored::Absent);
@@ -181,12 +182,12 @@ impl Inner {
                 trail::routed(&message, &route);
                 match (route, message) {
                     (Route::Modern, Message::Request(request)) => {
-                        self.modern(parts, heads, request, principal).await
+                        self.modern(parts, heads, request, principal, env).await
                     }
                     (Route::Initialize, Message::Request(request)) => {
-                        self.legacy_initialize(&request, heads.accepts(), principal).await
+                        self.legacy_initialize(&request, heads.accepts(), principal, env).await
                     }
-                    (Route::Session, message) => self.legacy_message(heads, message, &principal).await,
+                    (Route::Session, message) => self.legacy_message(heads, message, &principal, env).await,
                     (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
                     _ => Ok(accepted()),
                 }

@@ -17,8 +17,9 @@ use super::heads::Heads;
 use super::stream::{CallStream, Chunks, millis, write_message};
 use crate::change::{Change, Subscription};
 use crate::core::now;
-use crate::edge::legacy::{self, Begun, LiveSession};
+use crate::edge::legacy::{self, Begun, Carriage, LiveSession};
 use crate::edge::{Answer, Event};
+use crate::env::Env;
 
 impl Inner {
     /// Opens a session.
@@ -27,12 +28,13 @@ impl Inner {
         request: &Request,
         accepts: Accepts,
         principal: Principal,
+        env: Env,
     ) -> Answered {
         if self.core.shutdown.is_draining() {
             return Err((Refusal::SHUTTING_DOWN, Some(request.id.clone())));
         }
         let opened = match legacy::handshake(&self.core, request, principal) {
-            Ok(handshake) => self.sessions.open(handshake.record).await.map(|id| (id, handshake.answer)),
+            Ok(handshake) => self.sessions.open(handshake.record, env).await.map(|id| (id, handshake.answer)),
             Err(refusal) => Err(refusal),
         };
         // In this era a refusal that concerns only the parameters travels as an ordinary answer.
@@ -56,6 +58,7 @@ impl Inner {
         heads: &Heads<'_>,
         message: Message,
         principal: &Principal,
+        env: Env,
     ) -> Answered {
         let accepts = heads.accepts();
         let id = match &message {
@@ -65,7 +68,7 @@ impl Inner {
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
         let sets_level =
             matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
-        let begun = legacy::begin(&self.core, &session, message, accepts.stream);
+        let begun = legacy::begin(&self.core, &session, message, &Carriage { may_ask: accepts.stream, env });
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
         }
@@ -78,6 +81,7 @@ impl Inner {
         heads: &Heads<'_>,
         messages: Vec<Result<Message, Malformed>>,
         principal: &Principal,
+        env: Env,
     ) -> Answered {
         let accepts = heads.accepts();
         if matches!(heads.session, Mirrored::Absent) {
@@ -85,7 +89,8 @@ impl Inner {
             return Err((refusal, None));
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
-        let begun = legacy::begin_batch(&self.core, &session, messages, accepts.stream);
+        let carriage = Carriage { may_ask: accepts.stream, env };
+        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage);
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
 
@@ -324,6 +329,13 @@ impl Standing {
                 // Told to come back in a while, clients do not all return at once.
                 sse::write_retry(&mut out, millis(core.limits.keep_alive));
                 Some((out, None))
+            }
+            () = self.session.keep().roots.wants_to_ask() => {
+                // Another stream of the session may have been quicker.
+                let Some(request) = self.session.ask_roots() else { return Some((out, Some(self))) };
+                let (id, standing) = self.record(&request);
+                write_message(&mut out, Some(id), &request);
+                Some((out, Some(standing)))
             }
             change = self.change_or_end(&watch) => {
                 let message = change?.legacy_message();

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
+use super::peer::{Introduced, PeerInfo};
 use super::socket::{Socket, Stream};
 use super::tls::Tls;
 use crate::limits::Limits;
@@ -86,7 +87,9 @@ where
             }
         };
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
-        let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
+        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
+        let service = Introduced { service: service.clone(), peer: core.env.reads_headers().then_some(peer) };
+        let (shutdown, limits) = (shutdown.clone(), limits.clone());
         let acceptor = acceptor.clone();
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.

@@ -14,6 +14,7 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod peer;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;
@@ -30,4 +31,5 @@ pub use self::endpoint::HttpService;
 pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
 pub use self::options::{HttpOptions, SsePaths};
+pub use self::peer::PeerInfo;
 pub use self::tls::{Tls, TlsError};

@@ -13,14 +13,16 @@ use trunkline_protocol::{Members, Method, Params, Raw, Refusal, Revision};
 use trunkline_session::Principal;
 
 use super::Settings;
-use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared};
+use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared, Surroundings};
 use crate::change::{Change, Changes, Filter, Subscription};
 use crate::dispatch;
+use crate::env::Env;
 use crate::error::BuildError;
 use crate::interceptor::{Layers, Next};
 use crate::part::{Part, Parts};
 use crate::provider::{Notifier, Source};
 use crate::registry::{Lent, Registry};
+use crate::state::States;
 
 /// A server that is built; clones are the same server.
 ///
@@ -39,6 +41,8 @@ pub(crate) struct Inner {
     sources: Vec<Arc<dyn Source>>,
     /// How often a source was asked for its list, so that an older list never replaces a newer one.
     asked: AtomicU64,
+    /// What is kept between calls without a transport; a host has its own.
+    states: Arc<States>,
 }
 
 impl ServerHandle {
@@ -58,6 +62,7 @@ impl ServerHandle {
             changes: Changes::default(),
             sources,
             asked: AtomicU64::new(0),
+            states: Arc::default(),
         };
         let server = Self { inner: Arc::new(inner) };
         let mut problems = Vec::new();
@@ -177,7 +182,7 @@ impl ServerHandle {
         let mut members = Members::new();
         members.set("name", Raw::from_text(tool));
         members.set("arguments", arguments);
-        match Handler::call(self, local_call(Method::ToolsCall, members)).await? {
+        match Handler::call(self, local_call(Method::ToolsCall, members, self.inner.states.clone())).await? {
             Outcome::Done(Reply::Tool(result)) => Ok(result),
             _ => Err(Refusal::INTERNAL.because("the tool has no result")),
         }
@@ -185,7 +190,7 @@ impl ServerHandle {
 }
 
 /// Makes a call from this process, which can be asked nothing.
-fn local_call(method: Method, members: Members) -> Call {
+fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
     let caller = Caller {
         principal: Principal::Process,
         revision: Revision::NEWEST,
@@ -196,6 +201,7 @@ fn local_call(method: Method, members: Members) -> Call {
         bag: None,
         log_level: None,
         progress_token: None,
+        env: Env::NONE,
     };
     Call {
         method,
@@ -205,6 +211,7 @@ fn local_call(method: Method, members: Members) -> Call {
             Params { members, meta: None },
             caller,
             Vec::new(),
+            Surroundings { states, session: None },
         ))),
     }
 }

@@ -8,15 +8,22 @@
 mod support;
 
 #[cfg(test)]
+mod bags;
+#[cfg(test)]
 mod batches;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod context;
+#[cfg(test)]
 mod disconnects;
+#[cfg(test)]
+mod environment;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
 mod interceptors;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod leftovers;
@@ -32,6 +39,8 @@ mod portable_rounds;
 mod questions;
 #[cfg(test)]
 mod resumption;
+#[cfg(test)]
+mod roots;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

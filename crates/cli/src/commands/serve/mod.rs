@@ -55,6 +55,9 @@ fn host(args: &ServeArgs, departure: &Departure, metrics: &Metrics) -> Result<Ho
         // Over standard input and output there is nowhere to read them.
         metrics: (!args.stdio).then(|| metrics.clone()),
         shutdown: departure.shutdown().clone(),
+        env: args.env(),
+        client_info_roots: args.compat_clientinfo_roots,
+        ..HostOptions::default()
     };
     builtin::server(&args.builtin).host(options).map_err(|error| Failure::new(Exit::Failed, error))
 }

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
@@ -61,6 +61,18 @@ impl LegacyCall {
 
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        if !self.core.env.any() {
+            return self.poll_unscrubbed(cx);
+        }
+        let shared = self.running.as_ref().map(|running| running.shared().clone());
+        let event = ready!(self.poll_unscrubbed(cx));
+        Poll::Ready(match shared {
+            Some(shared) => event.scrubbed(&shared),
+            None => event,
+        })
+    }
+
+    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {
             if let Some(message) = self.outgoing.pop_front() {
                 return Poll::Ready(Event::Message(message));
@@ -124,7 +136,9 @@ impl LegacyCall {
             let params = question
                 .to_legacy(dialect, || SessionId::random().to_string())
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
-            let put = params.and_then(|params| Ok((self.session.put(running.shared(), &key)?, params)));
+            let is_roots = matches!(question, Question::Roots);
+            let put =
+                params.and_then(|params| Ok((self.session.put(running.shared(), &key, is_roots)?, params)));
             match put {
                 Ok((id, params)) => {
                     self.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));

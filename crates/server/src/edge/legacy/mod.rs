@@ -7,7 +7,7 @@ mod initialize;
 mod live;
 mod sessions;
 
-pub(crate) use self::begin::{Begun, begin, begin_batch};
+pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch};
 pub(crate) use self::exchange::LegacyExchange;
 pub(crate) use self::initialize::handshake;
 pub(crate) use self::live::{LiveSession, StreamState};

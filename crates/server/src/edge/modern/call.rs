@@ -67,6 +67,18 @@ impl ModernCall {
 
     /// Polls for what the carrier must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        if !self.core.env.any() {
+            return self.poll_unscrubbed(cx);
+        }
+        let shared = self.running.as_ref().map(|running| running.shared().clone());
+        let event = ready!(self.poll_unscrubbed(cx));
+        Poll::Ready(match shared {
+            Some(shared) => event.scrubbed(&shared),
+            None => event,
+        })
+    }
+
+    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
             let step = ready!(running.poll_step(cx));

@@ -1,4 +1,4 @@
-// A tool, a prompt and a resource over standard input and output: the example of the README.
+//! A tool, a prompt and a resource over standard input and output: the example of the README.
 
 use trunkline::prelude::*;
 

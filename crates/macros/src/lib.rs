@@ -44,7 +44,7 @@ use self::part::Kind;
 /// again from its start with the answers, on any replica.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
-    part::expand(Kind::Tool, options.into(), item.into()).into()
+    part::expand(Kind::Tool, options.into(), &item.into()).into()
 }
 
 /// Makes a prompt of a function.
@@ -58,7 +58,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `Result` of one of these. The options are `name = "…"`, `title = "…"` and `description = "…"`.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
-    part::expand(Kind::Prompt, options.into(), item.into()).into()
+    part::expand(Kind::Prompt, options.into(), &item.into()).into()
 }
 
 /// Makes a resource of a function, or a family of resources if the URI has variables.
@@ -72,7 +72,7 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `title = "…"`, `description = "…"` and `mime = "…"`.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
-    part::expand(Kind::Resource, options.into(), item.into()).into()
+    part::expand(Kind::Resource, options.into(), &item.into()).into()
 }
 
 /// Makes the methods of an `impl` block that have `#[tool]`, `#[prompt]` or `#[resource]` parts of a server.

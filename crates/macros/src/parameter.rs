@@ -251,11 +251,12 @@ fn check_type(kind: &Type, problems: &mut Problems) {
     match kind {
         Type::Reference(reference) => {
             let owned = match &*reference.elem {
-                Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
-                Type::Slice(slice) => format!("Vec<{}>", slice.elem.to_token_stream()),
-                other => other.to_token_stream().to_string(),
+                Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+                Type::Slice(slice) => format!("`Vec<{}>`", slice.elem.to_token_stream()),
+                other if is_named(other, "Context") => "`Context`, which is cheap to clone".to_owned(),
+                _ => "an owned value".to_owned(),
             };
-            problems.add(kind, format_args!("a parameter cannot be a reference; take `{owned}`"));
+            problems.add(kind, format_args!("a parameter cannot be a reference; take {owned}"));
         }
         Type::ImplTrait(_) => {
             problems.add(

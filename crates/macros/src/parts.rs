@@ -29,6 +29,8 @@ pub(crate) fn expand(options: &TokenStream, item: TokenStream) -> TokenStream {
             path,
             "`#[parts]` goes on an `impl` block of a type, not of a trait; move the methods there",
         );
+        let errors = problems.into_compile_errors();
+        return quote!(#errors);
     }
     let mut registrations = Vec::new();
     for item in &mut block.items {

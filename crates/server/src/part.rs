@@ -21,7 +21,7 @@ pub trait Part {
 }
 
 /// Parts whose handlers share one value, such as those of an `impl` block; a server takes it in an [`Arc`].
-pub trait SharedPart {
+pub trait SharedPart: Send + Sync + 'static {
     /// Adds the parts, each with its own reference to the value.
     fn add_shared(self: Arc<Self>, parts: &mut Parts);
 }

@@ -1,7 +1,7 @@
 //! How what an attributed function returns becomes something that a tool, a prompt or a resource may return.
 //!
 //! A type that already is such a thing stays as it is; any other that can be written as JSON is wrapped in [`Json`], also
-//! inside of `Result`. The attributes expand to `(&&&Returned::of(&it)).for_tool().convert(it)`. The compiler looks for the
+//! inside of `Result`. The attributes expand to `(&&&&Returned::of(&it)).for_tool().convert(it)`. The compiler looks for the
 //! method on the type as it is and then on what it refers to, so the first of the traits below that fits is taken.
 
 use std::marker::PhantomData;
@@ -9,12 +9,12 @@ use std::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::Serialize;
 use trunkline_protocol::Refusal;
-use trunkline_protocol::model::GetPromptResult;
+use trunkline_protocol::model::{CallToolResult, GetPromptResult, ReadResult};
 
 use crate::error::ToolError;
 use crate::json::Json;
 use crate::prompt::IntoPromptResult;
-use crate::resource::IntoReadResult;
+use crate::resource::{Asked, IntoReadResult};
 use crate::tool::IntoToolResult;
 
 /// Stands for a type that a function returns.
@@ -47,27 +47,51 @@ pub trait ToolAsItIs {
     }
 }
 
-impl<T: IntoToolResult> ToolAsItIs for &&Returned<T> {}
+impl<T: IntoToolResult> ToolAsItIs for &&&Returned<T> {}
 
-/// What is inside of the `Result` becomes structured content.
+/// What is inside of the `Result` may be returned as it is, and its error must become one of ours.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolOk;
+pub struct OkAsItIs;
 
-impl ToolOk {
-    /// Wraps the value.
+impl OkAsItIs {
+    /// Converts the error.
     ///
     /// # Errors
     /// The error that the function returned.
-    pub fn convert<T: ToolValue, E: HandlerError>(self, value: Result<T, E>) -> Result<T::Output, ToolError> {
-        value.map(T::wrap).map_err(E::into_tool_error)
+    pub fn convert<T, E: HandlerError>(self, value: Result<T, E>) -> Result<T, ToolError> {
+        value.map_err(E::into_tool_error)
     }
 }
 
 /// The second choice for tools.
+pub trait ToolOkAsItIs {
+    /// Chooses.
+    fn for_tool(&self) -> OkAsItIs {
+        OkAsItIs
+    }
+}
+
+impl<T: IntoToolResult, E> ToolOkAsItIs for &&Returned<Result<T, E>> {}
+
+/// What is inside of the `Result` becomes structured content.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolOkAsJson;
+
+impl ToolOkAsJson {
+    /// Wraps the value.
+    ///
+    /// # Errors
+    /// The error that the function returned.
+    pub fn convert<T, E: HandlerError>(self, value: Result<T, E>) -> Result<ToolJson<T>, ToolError> {
+        value.map(ToolJson).map_err(E::into_tool_error)
+    }
+}
+
+/// The third choice for tools.
 pub trait ToolInResult {
     /// Chooses.
-    fn for_tool(&self) -> ToolOk {
-        ToolOk
+    fn for_tool(&self) -> ToolOkAsJson {
+        ToolOkAsJson
     }
 }
 
@@ -75,47 +99,48 @@ impl<T, E> ToolInResult for &Returned<Result<T, E>> {}
 
 /// The value becomes structured content.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolJson;
+pub struct ToolValueAsJson;
 
-impl ToolJson {
+impl ToolValueAsJson {
     /// Wraps the value.
-    pub fn convert<T: ToolValue>(self, value: T) -> T::Output {
-        value.wrap()
+    pub fn convert<T>(self, value: T) -> ToolJson<T> {
+        ToolJson(value)
     }
 }
 
 /// The last choice for tools.
 pub trait ToolAsJson {
     /// Chooses.
-    fn for_tool(&self) -> ToolJson {
-        ToolJson
+    fn for_tool(&self) -> ToolValueAsJson {
+        ToolValueAsJson
     }
 }
 
 impl<T> ToolAsJson for Returned<T> {}
 
 /// A value that can become structured content, with a schema.
-// The associated type ends the compiler's search when the trait is missing, so that a mistake is told once.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not something that a tool can return",
     label = "a tool cannot return this",
     note = "a tool returns text, numbers, booleans, `Content`, `CallToolResult`, `Json`, nothing, a type that derives \
             `serde::Serialize` and `schemars::JsonSchema`, or a `Result` of one of these"
 )]
-pub trait ToolValue: Sized {
-    /// What it is wrapped in.
-    type Output;
-
-    /// Wraps the value.
-    fn wrap(self) -> Self::Output;
-}
+pub trait ToolValue: Serialize + JsonSchema {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Serialize + JsonSchema> ToolValue for T {
-    type Output = Json<T>;
+impl<T: Serialize + JsonSchema> ToolValue for T {}
 
-    fn wrap(self) -> Json<T> {
-        Json(self)
+/// Structured content, as [`Json`]; what is missing for it is told as what a tool can return.
+#[derive(Debug)]
+pub struct ToolJson<T>(T);
+
+impl<T: ToolValue> IntoToolResult for ToolJson<T> {
+    fn output_schema() -> Option<serde_json::Value> {
+        Json::<T>::output_schema()
+    }
+
+    fn into_tool_result(self) -> Result<CallToolResult, Refusal> {
+        Json(self.0).into_tool_result()
     }
 }
 
@@ -154,30 +179,40 @@ pub trait ReadAsItIs {
     }
 }
 
-impl<T: IntoReadResult> ReadAsItIs for &&&&Returned<T> {}
+impl<T: IntoReadResult> ReadAsItIs for &&&&&Returned<T> {}
+
+/// The second choice for resources.
+pub trait ReadOkAsItIs {
+    /// Chooses.
+    fn for_read(&self) -> OkAsItIs {
+        OkAsItIs
+    }
+}
+
+impl<T: IntoReadResult, E> ReadOkAsItIs for &&&&Returned<Result<T, E>> {}
 
 /// What may be inside of the `Result` becomes JSON.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadOkSome;
+pub struct ReadOkSomeAsJson;
 
-impl ReadOkSome {
+impl ReadOkSomeAsJson {
     /// Wraps the value.
     ///
     /// # Errors
     /// The error that the function returned.
-    pub fn convert<T: ReadValue, E: HandlerError>(
+    pub fn convert<T, E: HandlerError>(
         self,
         value: Result<Option<T>, E>,
-    ) -> Result<Option<T::Output>, ToolError> {
-        value.map(|found| found.map(T::wrap)).map_err(E::into_tool_error)
+    ) -> Result<Option<ReadJson<T>>, ToolError> {
+        value.map(|found| found.map(ReadJson)).map_err(E::into_tool_error)
     }
 }
 
-/// The second choice for resources.
+/// The third choice for resources.
 pub trait ReadInResultOfOption {
     /// Chooses.
-    fn for_read(&self) -> ReadOkSome {
-        ReadOkSome
+    fn for_read(&self) -> ReadOkSomeAsJson {
+        ReadOkSomeAsJson
     }
 }
 
@@ -185,23 +220,23 @@ impl<T, E> ReadInResultOfOption for &&&Returned<Result<Option<T>, E>> {}
 
 /// What is inside of the `Result` becomes JSON.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadOk;
+pub struct ReadOkAsJson;
 
-impl ReadOk {
+impl ReadOkAsJson {
     /// Wraps the value.
     ///
     /// # Errors
     /// The error that the function returned.
-    pub fn convert<T: ReadValue, E: HandlerError>(self, value: Result<T, E>) -> Result<T::Output, ToolError> {
-        value.map(T::wrap).map_err(E::into_tool_error)
+    pub fn convert<T, E: HandlerError>(self, value: Result<T, E>) -> Result<ReadJson<T>, ToolError> {
+        value.map(ReadJson).map_err(E::into_tool_error)
     }
 }
 
-/// The third choice for resources.
+/// The fourth choice for resources.
 pub trait ReadInResult {
     /// Chooses.
-    fn for_read(&self) -> ReadOk {
-        ReadOk
+    fn for_read(&self) -> ReadOkAsJson {
+        ReadOkAsJson
     }
 }
 
@@ -209,20 +244,20 @@ impl<T, E> ReadInResult for &&Returned<Result<T, E>> {}
 
 /// What may be there becomes JSON.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadSome;
+pub struct ReadSomeAsJson;
 
-impl ReadSome {
+impl ReadSomeAsJson {
     /// Wraps the value.
-    pub fn convert<T: ReadValue>(self, value: Option<T>) -> Option<T::Output> {
-        value.map(T::wrap)
+    pub fn convert<T>(self, value: Option<T>) -> Option<ReadJson<T>> {
+        value.map(ReadJson)
     }
 }
 
-/// The fourth choice for resources.
+/// The fifth choice for resources.
 pub trait ReadInOption {
     /// Chooses.
-    fn for_read(&self) -> ReadSome {
-        ReadSome
+    fn for_read(&self) -> ReadSomeAsJson {
+        ReadSomeAsJson
     }
 }
 
@@ -230,20 +265,20 @@ impl<T> ReadInOption for &Returned<Option<T>> {}
 
 /// The value becomes JSON.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadJson;
+pub struct ReadValueAsJson;
 
-impl ReadJson {
+impl ReadValueAsJson {
     /// Wraps the value.
-    pub fn convert<T: ReadValue>(self, value: T) -> T::Output {
-        value.wrap()
+    pub fn convert<T>(self, value: T) -> ReadJson<T> {
+        ReadJson(value)
     }
 }
 
 /// The last choice for resources.
 pub trait ReadAsJson {
     /// Chooses.
-    fn for_read(&self) -> ReadJson {
-        ReadJson
+    fn for_read(&self) -> ReadValueAsJson {
+        ReadValueAsJson
     }
 }
 
@@ -256,19 +291,17 @@ impl<T> ReadAsJson for Returned<T> {}
     note = "a resource returns text, bytes, `ResourceContents`, `Json`, a type that derives `serde::Serialize`, or an \
             `Option` or `Result` of one of these"
 )]
-pub trait ReadValue: Sized {
-    /// What it is wrapped in.
-    type Output;
-
-    /// Wraps the value.
-    fn wrap(self) -> Self::Output;
-}
+pub trait ReadValue: Serialize {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Serialize> ReadValue for T {
-    type Output = Json<T>;
+impl<T: Serialize> ReadValue for T {}
 
-    fn wrap(self) -> Json<T> {
-        Json(self)
+/// A resource of JSON, as [`Json`]; what is missing for it is told as what a resource can return.
+#[derive(Debug)]
+pub struct ReadJson<T>(T);
+
+impl<T: ReadValue> IntoReadResult for ReadJson<T> {
+    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+        Json(self.0).into_read_result(asked)
     }
 }

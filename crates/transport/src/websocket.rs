@@ -228,3 +228,80 @@ fn broken(error: Error) -> io::Error {
         _ => io::ErrorKind::BrokenPipe.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    async fn pair() -> (WebSocketChannel<DuplexStream>, WebSocketChannel<DuplexStream>) {
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let server = WebSocketChannel::new(ours, Party::Server, 4096).await;
+        (server, WebSocketChannel::new(theirs, Party::Client, 4096).await)
+    }
+
+    /// Drives a channel until it breaks; returns the time that it took, and why.
+    async fn drive(mut channel: WebSocketChannel<DuplexStream>) -> (Duration, io::ErrorKind) {
+        let begun = Instant::now();
+        let error = std::future::poll_fn(|cx| match channel.poll_flush(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(error),
+            _ => Poll::Pending,
+        })
+        .await;
+        (begun.elapsed(), error.kind())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_answers_no_ping_is_given_up_after_two() {
+        let (server, _silent) = pair().await;
+        assert_eq!(drive(server).await, (3 * PING_EVERY, io::ErrorKind::TimedOut));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_only_answers_pings_is_kept() {
+        let (server, client) = pair().await;
+        let long =
+            tokio::time::timeout(100 * PING_EVERY, async { tokio::join!(drive(server), drive(client)) });
+        assert!(long.await.is_err(), "neither was given up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_not_given_up_for_what_we_do_not_read() {
+        let (server, mut client) = pair().await;
+        client.send("{}");
+        std::future::poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
+        // Nobody receives the message, so that no pong behind it can be seen.
+        assert!(tokio::time::timeout(100 * PING_EVERY, drive(server)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_go_both_ways_and_a_peer_that_leaves_is_gone_both_ways() {
+        let (mut server, mut client) = pair().await;
+        let long = "x".repeat(4096);
+        for _ in 0..2 {
+            let (from, to) = (&mut server, &mut client);
+            from.send("{}");
+            from.send(&long);
+            assert_eq!(from.queued(), 4098);
+            let flushed = std::future::poll_fn(|cx| from.poll_flush(cx));
+            let received = async {
+                let mut texts = Vec::new();
+                for _ in 0..2 {
+                    texts.push(std::future::poll_fn(|cx| to.poll_receive(cx)).await.unwrap().unwrap());
+                }
+                texts
+            };
+            let (flushed, received) = tokio::join!(flushed, received);
+            flushed.unwrap();
+            assert_eq!(received, ["{}", &long]);
+            std::mem::swap(&mut server, &mut client);
+        }
+        let leaving = client.close(Closing::Done);
+        let left = async move {
+            assert!(std::future::poll_fn(|cx| server.poll_receive(cx)).await.is_none());
+            std::future::poll_fn(|cx| server.poll_flush(cx)).await.unwrap_err().kind()
+        };
+        assert_eq!(tokio::join!(left, leaving), (io::ErrorKind::BrokenPipe, ()));
+    }
+}

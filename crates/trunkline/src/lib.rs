@@ -6,15 +6,28 @@
 //! ```
 //! use trunkline::prelude::*;
 //!
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Pair { a: i64, b: i64 }
+//! /// Adds two integers.
+//! #[tool]
+//! async fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> trunkline::Result<()> {
-//! let add = Tool::new("add").description("Adds two integers.").run(async |Pair { a, b }| a + b);
 //! let server = Server::new("demo").with(add);
 //! assert_eq!(server.call("add", serde_json::json!({"a": 2, "b": 3})).await?.structured.unwrap().as_str(), "5");
 //! # Ok(())
 //! # }
+//! ```
+//!
+//! Whatever the attributes make, builders make too:
+//!
+//! ```
+//! # use trunkline::prelude::*;
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Pair { a: i64, b: i64 }
+//!
+//! let add = Tool::new("add").description("Adds two integers.").run(async |Pair { a, b }| a + b);
+//! # let _ = Server::new("demo").with(add);
 //! ```
 
 pub use trunkline_macros::{Form, parts, prompt, resource, tool};

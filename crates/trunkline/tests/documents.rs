@@ -26,7 +26,15 @@ fn the_readme_shows_the_example_as_it_is() {
     let example = read("examples/demo.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
-    assert!(code.lines().count() <= 15, "the README promises fifteen lines");
+    let parts = code.split_once("\n\n").expect("its imports").1;
+    let parts = parts.split_once("#[tokio::main]").expect("what serves them").0;
+    for part in parts.split_terminator("\n\n") {
+        assert!(part.lines().count() <= 5, "the README promises five lines for {part}");
+    }
+    for attribute in ["#[tool]", "#[prompt]", "#[resource("] {
+        assert!(parts.contains(attribute), "the README promises a part by {attribute}");
+    }
+    assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "the README promises fifteen lines");
 }
 
 #[test]
@@ -34,6 +42,23 @@ fn the_page_of_interceptors_shows_the_example_as_it_is() {
     let example = read("examples/interceptors.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("docs/interceptors.md").contains(&format!("```rust\n{code}```\n")));
+}
+
+#[test]
+fn the_guide_to_transports_shows_the_example_as_it_is() {
+    let example = read("examples/unix_socket.rs");
+    assert!(example.lines().count() < 120, "a transport is small");
+    let guide = read("docs/write-a-transport.md");
+    let blocks: Vec<&str> =
+        guide.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 6, "{}", blocks.len());
+    for block in &blocks {
+        assert!(example.contains(block), "not in the example:\n{block}");
+    }
+    let channel = example.split("impl Channel for").nth(1).unwrap_or_default();
+    for method in ["fn poll_receive", "fn send", "fn poll_flush", "fn queued"] {
+        assert!(channel.contains(method) && blocks.iter().any(|block| block.contains(method)), "{method}");
+    }
 }
 
 #[test]
@@ -45,6 +70,7 @@ fn files_that_documents_name_are_there() {
         "SECURITY.md",
         "docs/limits.md",
         "docs/interceptors.md",
+        "docs/write-a-transport.md",
     ] {
         let spans = code_spans(&read(document));
         let named = spans.iter().filter(|span| {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::bare_client::{Reply, get, mirror_headers, post, send};
+use crate::bare_client::{Connection, Reply, get, mirror_headers, post, request, send};
 use crate::messages::{call, initialize, initialized, legacy, lines, modern};
 use crate::process::{Running, file, folder, run};
 
@@ -58,7 +58,7 @@ impl Caller {
     }
 }
 
-/// Calls in both eras, with a secret wherever a caller can put one.
+/// Calls in both eras, with a secret wherever a caller can put one, and returns the id of the session that it had.
 fn exercise(caller: &Caller) -> String {
     let [argument, state, answer, query, cookie, other] =
         ["argument", "state", "answer", "query", "cookie", "other"].map(canary);
@@ -113,6 +113,25 @@ fn exercise(caller: &Caller) -> String {
     id
 }
 
+/// Calls over HTTP+SSE, where the id of the session is in the address, and returns that id.
+fn exercise_sse(caller: &Caller) -> String {
+    let other = canary("other");
+    caller.send(&format!("POST /messages?sessionId={other}"), &[], &initialize().to_string());
+    caller.send(&format!("GET /ws?token={other}"), &[("Sec-WebSocket-Protocol", &other)], "");
+    let mut stream = Connection::open(caller.address);
+    let headers = [("Authorization", caller.token.as_str()), ("Accept", "text/event-stream")];
+    stream.write(&request(caller.address, &format!("GET /sse?token={other}"), &headers, ""));
+    let told = stream.read_until("\n\n");
+    let path = told.split("data: ").nth(1).and_then(|rest| rest.lines().next()).expect("an address").trim();
+    let id = path.split("sessionId=").nth(1).expect("an id").to_owned();
+    let secret = legacy(2, "tools/call", call("echo", json!({ "message": canary("argument") })));
+    for message in [initialize(), initialized(), secret] {
+        assert_eq!(caller.send(&format!("POST {path}"), &[], &message.to_string()).status, 202);
+    }
+    stream.read_until(&canary("argument"));
+    id
+}
+
 #[test]
 fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
     for format in ["json", "text"] {
@@ -124,7 +143,8 @@ fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
         let options = ["--log-level", "trace", "--log-format", format, "--auth", &auth, "--state-key", &key];
         let variables = [("TRUNKLINE_SECRET", &*canary("environment")), ("API_KEY", &*canary("api-key"))];
         let (running, address) = Running::serve_with(&format!("canary-serve-{format}"), &options, &variables);
-        let session = exercise(&Caller { address, token: format!("Bearer {token}") });
+        let caller = Caller { address, token: format!("Bearer {token}") };
+        let sessions = [exercise(&caller), exercise_sse(&caller)];
         assert_clean("the command line", &running.command_line());
         let metrics = get(address, "/metrics", &[]).body;
         running.signal(Signal::TERM);
@@ -138,7 +158,8 @@ fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
             [("the log", &finished.stderr), ("the metrics", &metrics), ("the output", &finished.stdout)]
         {
             assert_clean(what, text);
-            assert!(!text.contains(&session), "{what} has a session's whole id");
+            let told = sessions.iter().find(|id| text.contains(id.as_str()));
+            assert_eq!(told, None, "{what} has a session's whole id");
         }
     }
 }

@@ -44,6 +44,8 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (&["serve", "--stdio", "--auth", "bearer:x"], &["--stdio", "--auth"]),
         (&["serve", "--auth", "bearer:x", "--insecure-no-auth"], &["--auth", "--insecure-no-auth"]),
         (&["serve", "--tls"], &["--tls"]),
+        (&["serve", "--tls", "cert.pem"], &["--tls"]),
+        (&["serve", "--ws-path", "ws"], &["/mcp"]),
         (&["sevre"], &["sevre", "serve"]),
         (&["completions", "cmd"], &["bash", "zsh", "fish"]),
     ] {
@@ -74,6 +76,24 @@ fn files_that_cannot_be_used_are_a_matter_of_configuration() {
     ] {
         check(&["serve", "--http", ":0", option, value], 3, &[part]);
     }
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_and_a_path_with_two_meanings_are_told() {
+    let folder = folder("certificates");
+    let missing = folder.join("missing").join("file");
+    let missing = missing.to_str().unwrap();
+    let empty = file(&folder, "empty", "", 0o600);
+    let exposed = file(&folder, "exposed", "", 0o644);
+    for (certificate, key, part) in [
+        (missing, empty.as_str(), missing),
+        (&empty, missing, missing),
+        (&empty, &exposed, "chmod 600"),
+        (&empty, &empty, "holds no certificate"),
+    ] {
+        check(&["serve", "--http", ":0", "--tls", certificate, key], 3, &[part, "--tls CERT KEY"]);
+    }
+    check(&["serve", "--http", ":0", "--ws-path", "/mcp"], 3, &["/mcp", "--only-streamable"]);
 }
 
 #[test]

@@ -32,6 +32,38 @@ fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {
 }
 
 #[test]
+fn the_paths_of_other_transports_are_served_unless_they_are_not_wanted() {
+    for (args, expected) in [
+        (&[][..], [200, 400, 426, 404]),
+        (&["--only-streamable"], [404, 404, 404, 404]),
+        (&["--sse-path", "/mcp/sse", "--ws-path", "/other"], [404, 400, 404, 426]),
+    ] {
+        let (_running, address) = Running::serve("other_transports", args);
+        let lines = ["GET /sse", "POST /messages", "GET /ws", "GET /other"];
+        for (line, expected) in lines.into_iter().zip(expected) {
+            // A stream does not end, so that its head is all there is to wait for.
+            let mut connection = Connection::open(address);
+            connection.write(&request(address, line, &[], ""));
+            connection.read_until("\r\n");
+            assert!(connection.seen().starts_with(&format!("HTTP/1.1 {expected} ")), "{args:?} {line}");
+        }
+    }
+}
+
+#[test]
+fn tls_is_spoken_with_a_certificate_and_its_key() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let folder = folder("tls_files");
+    let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);
+    let key = file(&folder, "key.pem", &made.signing_key.serialize_pem(), 0o600);
+    let (running, address) = Running::serve("tls", &["--tls", &certificate, &key]);
+    running.signal(Signal::TERM);
+    let finished = running.wait();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains(&format!("https://{address}/mcp")), "{finished:?}");
+}
+
+#[test]
 fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server() {
     let (running, address) = Running::serve("banner", &[]);
     let port_file = running.port_file.clone();

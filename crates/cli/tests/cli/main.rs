@@ -19,3 +19,5 @@ mod process;
 mod shutdown;
 #[cfg(test)]
 mod stdio;
+#[cfg(test)]
+mod trail;

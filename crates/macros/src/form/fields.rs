@@ -83,6 +83,7 @@ fn describe(
     }
     let format = format.map(|format| quote_spanned!(at_type=> .format(#format)));
     options.finish("a field", &OPTIONS, problems);
+    // What is wrong with the type is told at the type.
     let new = quote_spanned!(at_type=> ::trunkline::__private::form::Field::<#kind>::new);
     functions.push(quote! {
         #[allow(clippy::cast_precision_loss, clippy::cast_lossless)]

@@ -1,9 +1,10 @@
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::LitStr;
 
+use super::at_returned;
 use crate::handler::{Handler, Place, Receiver};
-use crate::parameter::{Parameter, Question};
+use crate::parameter::{Argument, Parameter, Question};
 
 /// Names that no name of an author's can be mistaken for.
 struct Names {
@@ -14,12 +15,12 @@ struct Names {
 }
 
 impl Names {
-    fn new() -> Self {
+    fn new(handler: &Handler) -> Self {
         let name = |text| Ident::new(text, Span::mixed_site());
         Self {
             context: name("context"),
             arguments: name("arguments"),
-            returned: name("returned"),
+            returned: at_returned("returned", handler),
             this: name("this"),
         }
     }
@@ -31,11 +32,11 @@ impl Names {
 
 /// Writes the items that a handler's closure needs: the type of its arguments, and their defaults.
 pub(super) fn items(handler: &Handler) -> TokenStream {
-    let mut fields = handler.arguments().map(|argument| argument.field()).peekable();
+    let mut fields = handler.arguments().map(Argument::field).peekable();
     if fields.peek().is_none() {
         return TokenStream::new();
     }
-    let defaults = handler.arguments().filter_map(|argument| argument.default_item());
+    let defaults = handler.arguments().filter_map(Argument::default_item);
     quote! {
         #(#defaults)*
 
@@ -50,7 +51,7 @@ pub(super) fn items(handler: &Handler) -> TokenStream {
 
 /// Writes the closure that a builder takes: it asks, calls the function and converts what that returned.
 pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> TokenStream) -> TokenStream {
-    let names = Names::new();
+    let names = Names::new(handler);
     let Names { context, arguments, returned, this } = &names;
     let (questions, asks) = ask(handler, &names);
     let called = call(handler, &names);
@@ -60,7 +61,9 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
     } else {
         converted
     };
-    let body = quote! {
+    // What is wrong with the type that is returned is told there, although it is the closure that returns it.
+    let place = returned.span();
+    let body = quote_spanned! {place=>
         async move {
             #questions
             let #returned = #called;
@@ -73,10 +76,11 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
     let arguments = if has_arguments { quote!(#arguments) } else { quote!(_) };
     let context = if asks || handler.takes_context() { quote!(#context) } else { quote!(_) };
     let parameters = quote!(#context: ::trunkline::Context, #arguments: #arguments_kind);
+    let myself = quote!(self);
     match handler.receiver {
-        Receiver::None => quote!(move |#parameters| #body),
-        Receiver::Reference | Receiver::Shared => quote! {{
-            let #this = ::std::sync::Arc::clone(&self);
+        Receiver::None => quote_spanned!(place=> move |#parameters| #body),
+        Receiver::Reference | Receiver::Shared => quote_spanned! {place=> {
+            let #this = ::std::sync::Arc::clone(&#myself);
             move |#parameters| {
                 let #this = ::std::sync::Arc::clone(&#this);
                 #body
@@ -118,9 +122,8 @@ fn ask(handler: &Handler, names: &Names) -> (TokenStream, bool) {
         return (TokenStream::new(), false);
     }
     let answers = names.answers(questions.len());
-    let mut fields = handler.arguments().map(|argument| &argument.ident).peekable();
     // A question may name any of the arguments.
-    let bound = fields.peek().is_some().then(|| {
+    let bound = handler.arguments().next().is_some().then(|| {
         let fields = handler.arguments().map(|argument| &argument.ident);
         quote! {
             #[allow(unused_variables)]

@@ -1,5 +1,5 @@
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use quote::quote;
 use syn::{Attribute, ItemFn};
 
 use super::{Kind, build};
@@ -18,7 +18,7 @@ pub(crate) fn signature_lints() -> Attribute {
 }
 
 /// Turns a function into one without parameters that makes the part.
-pub(crate) fn expand(kind: Kind, options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(_) => return not_a_function(kind, item),
@@ -50,10 +50,9 @@ fn stands_outside(attribute: &Attribute) -> bool {
     OUTER.iter().chain(&ATTRIBUTES_OF_LINTS).any(|name| attribute.path().is_ident(name))
 }
 
-fn not_a_function(kind: Kind, item: TokenStream) -> TokenStream {
-    let attribute = format_ident!("{kind}");
+fn not_a_function(kind: Kind, item: &TokenStream) -> TokenStream {
     let message =
-        format!("`#[{attribute}]` goes on a function, or on a method in an `impl` block with `#[parts]`");
+        format!("`#[{kind}]` goes on a function, or on a method in an `impl` block with `#[parts]`");
     let place: TokenStream = item.clone().into_iter().take(1).collect();
     let error = syn::Error::new_spanned(place, message).to_compile_error();
     quote!(#error #item)

@@ -8,7 +8,7 @@ mod tool;
 
 use std::fmt;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::LitStr;
 
@@ -77,18 +77,17 @@ impl Description {
     }
 }
 
-/// Writes how what was returned becomes something that the part may return, at the place of the type.
-fn converted(
-    choice: &str,
-    depth: usize,
-    traits: &[&str],
-    handler: &Handler,
-    returned: &TokenStream,
-) -> TokenStream {
-    let span = handler.returns.resolved_at(proc_macro2::Span::mixed_site());
-    let choice = syn::Ident::new(choice, span);
-    let traits = traits.iter().map(|name| syn::Ident::new(name, span));
-    let references = std::iter::repeat_n(quote_spanned!(span=> &), depth);
+/// Names something at the place of the type that is returned, which is where a mistake about it is to be told.
+fn at_returned(name: &str, handler: &Handler) -> Ident {
+    Ident::new(name, handler.returns.resolved_at(Span::mixed_site()))
+}
+
+/// Writes how what was returned becomes something that the part may return: by the first of the traits that fits.
+fn converted(choice: &str, traits: &[&str], handler: &Handler, returned: &TokenStream) -> TokenStream {
+    let choice = at_returned(choice, handler);
+    let span = choice.span();
+    let references = std::iter::repeat_n(quote_spanned!(span=> &), traits.len());
+    let traits = traits.iter().map(|name| at_returned(name, handler));
     quote_spanned! {span=> {
         use ::trunkline::__private::returned::{Returned, #(#traits as _),*};
         (#(#references)* Returned::of(&#returned)).#choice().convert(#returned)

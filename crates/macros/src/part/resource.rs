@@ -4,7 +4,7 @@ use syn::parse::{ParseStream, Parser as _};
 use syn::{LitStr, Token};
 
 use super::prompt::completion;
-use super::{Built, Description, call, converted};
+use super::{Built, Description, at_returned, call, converted};
 use crate::handler::Handler;
 use crate::options::Options;
 use crate::problems::Problems;
@@ -23,13 +23,15 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
     let (name, described) = (&described.name, described.calls());
     let completions = handler.arguments().filter_map(completion);
     let items = call::items(handler);
-    let traits = ["ReadAsItIs", "ReadInResultOfOption", "ReadInResult", "ReadInOption", "ReadAsJson"];
-    let closure = call::closure(handler, |returned| converted("for_read", 5, &traits, handler, returned));
+    let traits =
+        ["ReadAsItIs", "ReadOkAsItIs", "ReadInResultOfOption", "ReadInResult", "ReadInOption", "ReadAsJson"];
+    let closure = call::closure(handler, |returned| converted("for_read", &traits, handler, returned));
     let kind =
         if is_template { quote!(::trunkline::ResourceTemplate) } else { quote!(::trunkline::Resource) };
+    let read = at_returned("read", handler);
     let value = quote! {{
         #items
-        #kind::new(#uri, #name) #described #mime #(#completions)* .read(#closure)
+        #kind::new(#uri, #name) #described #mime #(#completions)* .#read(#closure)
     }};
     Built { kind, value }
 }

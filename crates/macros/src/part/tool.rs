@@ -1,7 +1,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Built, Description, call, converted};
+use super::{Built, Description, at_returned, call, converted};
 use crate::handler::Handler;
 use crate::name;
 use crate::options::Options;
@@ -27,13 +27,14 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
         Some(quote!(.mirror(#name, #header)))
     });
     let items = call::items(handler);
-    let traits = ["ToolAsItIs", "ToolInResult", "ToolAsJson"];
-    let closure = call::closure(handler, |returned| converted("for_tool", 3, &traits, handler, returned));
+    let traits = ["ToolAsItIs", "ToolOkAsItIs", "ToolInResult", "ToolAsJson"];
+    let closure = call::closure(handler, |returned| converted("for_tool", &traits, handler, returned));
+    let run = at_returned("run", handler);
     Built {
         kind: quote!(::trunkline::Tool),
         value: quote! {{
             #items
-            ::trunkline::Tool::new(#name) #described #hints #replay #(#mirrors)* .run(#closure)
+            ::trunkline::Tool::new(#name) #described #hints #replay #(#mirrors)* .#run(#closure)
         }},
     }
 }

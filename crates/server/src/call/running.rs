@@ -7,9 +7,9 @@ use std::time::Duration;
 use trunkline_protocol::Refusal;
 use trunkline_protocol::model::Question;
 
-use super::note::Note;
+use super::note::{Note, Urgent};
 use super::outcome::{BoxFuture, Call, Handler, Outcome};
-use super::shared::{Shared, Urgent};
+use super::shared::Shared;
 use crate::metrics::process;
 
 /// A call in progress: the handler's future and what it shares with its exchange.

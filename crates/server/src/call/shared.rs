@@ -11,7 +11,7 @@ use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 use super::ask::AskError;
 use super::caller::Caller;
 use super::given::Given;
-use super::note::Note;
+use super::note::{Note, Urgent};
 use super::surroundings::Surroundings;
 use crate::env::{Env, Secret};
 
@@ -343,13 +343,6 @@ impl State {
             }
         }
     }
-}
-
-/// What an exchange must act on before it polls a call again.
-pub(crate) enum Urgent {
-    Cancelled,
-    Note(Note),
-    Nothing,
 }
 
 /// Wakes a task after the lock is gone, so that the task does not run into it.

@@ -10,12 +10,21 @@ use super::kind::{Bounded, FormField, TextField};
 /// One field of a form: its name, what the user is told of it, and what may be filled in.
 pub struct Field<T> {
     name: &'static str,
+    kind: Kind<T>,
     title: Option<&'static str>,
     description: Option<&'static str>,
     format: Option<&'static str>,
     least: Option<Bound<T>>,
     most: Option<Bound<T>>,
     default: Option<fn() -> T>,
+}
+
+/// What the type of a field can do; taken once, so that a type that cannot is told of once.
+struct Kind<T> {
+    describe: fn(&mut Members),
+    to_value: fn(&T) -> Value,
+    read: fn(&Value) -> Result<T, String>,
+    absent: fn() -> Option<T>,
 }
 
 struct Bound<T> {
@@ -25,10 +34,23 @@ struct Bound<T> {
     size: fn(&T) -> Option<f64>,
 }
 
-impl<T: FormField> Field<T> {
+impl<T> Field<T> {
     /// Names a field.
-    pub const fn new(name: &'static str) -> Self {
-        Self { name, title: None, description: None, format: None, least: None, most: None, default: None }
+    pub const fn new(name: &'static str) -> Self
+    where
+        T: FormField,
+    {
+        let kind = Kind { describe: T::describe, to_value: T::to_value, read: T::read, absent: T::absent };
+        Self {
+            name,
+            kind,
+            title: None,
+            description: None,
+            format: None,
+            least: None,
+            most: None,
+            default: None,
+        }
     }
 
     /// Sets what humans call the field.
@@ -83,12 +105,12 @@ impl<T: FormField> Field<T> {
     }
 
     fn is_required(&self) -> bool {
-        self.default.is_none() && T::absent().is_none()
+        self.default.is_none() && (self.kind.absent)().is_none()
     }
 
     fn schema(&self) -> Raw {
         let mut schema = Members::new();
-        T::describe(&mut schema);
+        (self.kind.describe)(&mut schema);
         for (keyword, text) in
             [("title", self.title), ("description", self.description), ("format", self.format)]
         {
@@ -99,7 +121,7 @@ impl<T: FormField> Field<T> {
         for bound in self.least.iter().chain(&self.most) {
             schema.set(bound.keyword, plain_number(bound.bound));
         }
-        let default = self.default.map(|default| default().to_value());
+        let default = self.default.map(|default| (self.kind.to_value)(&default()));
         if let Some(default) = default.filter(|default| !default.is_null()) {
             schema.set("default", default.into());
         }
@@ -109,11 +131,11 @@ impl<T: FormField> Field<T> {
     fn read(&self, given: Option<&Raw>) -> Result<T, String> {
         let given = given.filter(|raw| raw.kind() != JsonKind::Null);
         let Some(given) = given else {
-            let left_out = self.default.map(|default| default()).or_else(T::absent);
+            let left_out = self.default.map(|default| default()).or_else(self.kind.absent);
             return left_out.ok_or_else(|| "is missing".to_owned());
         };
         let value: Value = given.get().map_err(|error| error.to_string())?;
-        let read = T::read(&value)?;
+        let read = (self.kind.read)(&value)?;
         for (bound, words, beyond) in
             [(&self.least, "at least", Ordering::Less), (&self.most, "at most", Ordering::Greater)]
         {
@@ -149,7 +171,7 @@ pub struct FormSchema {
 impl FormSchema {
     /// Adds a field.
     #[must_use]
-    pub fn with<T: FormField>(mut self, field: &Field<T>) -> Self {
+    pub fn with<T>(mut self, field: &Field<T>) -> Self {
         self.properties.set(field.name, field.schema());
         if field.is_required() {
             self.required.push(field.name);
@@ -188,7 +210,7 @@ impl FormAnswers {
     ///
     /// # Errors
     /// A sentence that names the field.
-    pub fn field<T: FormField>(&self, field: &Field<T>) -> Result<T, String> {
+    pub fn field<T>(&self, field: &Field<T>) -> Result<T, String> {
         field.read(self.members.get(field.name)).map_err(|problem| format!("`{}` {problem}", field.name))
     }
 }

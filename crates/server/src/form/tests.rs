@@ -30,13 +30,13 @@ impl Choice for Size {
 }
 
 #[track_caller]
-fn assert_described<T: FormField>(field: &Field<T>, required: bool, expected: Value) {
+fn assert_described<T: FormField>(field: &Field<T>, required: bool, expected: &Value) {
     let schema: Value = FormSchema::default().with(field).finish().decode().unwrap();
-    assert_eq!(schema["properties"]["x"], expected);
+    assert_eq!(schema["properties"]["x"], *expected);
     assert_eq!(schema.get("required"), required.then(|| json!(["x"])).as_ref(), "{expected}");
 }
 
-fn read<T: FormField>(field: &Field<T>, x: Value) -> Result<T, String> {
+fn read<T: FormField>(field: &Field<T>, x: &Value) -> Result<T, String> {
     let content = if x.is_null() { json!({}) } else { json!({ "x": x }) };
     FormAnswers::read(&content.into())?.field(field)
 }
@@ -47,22 +47,22 @@ fn fields_are_described_by_their_types_and_bounds() {
     let described = json!({
         "type": "string", "title": "X", "description": "What?", "format": "email", "minLength": 1, "maxLength": 5,
     });
-    assert_described(&text, true, described);
+    assert_described(&text, true, &described);
     let number = json!({ "type": "integer", "minimum": -1, "maximum": 9.5, "default": 3 });
-    assert_described(&Field::<i64>::new("x").min(-1.0).max(9.5).default_with(|| 3), false, number);
-    assert_described(&Field::<Option<f32>>::new("x"), false, json!({ "type": "number" }));
-    assert_described(&Field::<bool>::new("x"), true, json!({ "type": "boolean" }));
+    assert_described(&Field::<i64>::new("x").min(-1.0).max(9.5).default_with(|| 3), false, &number);
+    assert_described(&Field::<Option<f32>>::new("x"), false, &json!({ "type": "number" }));
+    assert_described(&Field::<bool>::new("x"), true, &json!({ "type": "boolean" }));
     let titled =
         json!([{ "const": "small", "title": "small" }, { "const": "large", "title": "As large as it gets" }]);
     assert_described(
         &Field::<Size>::new("x").default_with(|| Size::Small),
         false,
-        json!({ "type": "string", "oneOf": titled, "default": "small" }),
+        &json!({ "type": "string", "oneOf": titled, "default": "small" }),
     );
     assert_described(
         &Field::<Vec<Size>>::new("x").max(1.0),
         true,
-        json!({ "type": "array", "items": { "anyOf": titled }, "maxItems": 1 }),
+        &json!({ "type": "array", "items": { "anyOf": titled }, "maxItems": 1 }),
     );
 }
 
@@ -84,19 +84,19 @@ fn answers_are_read_and_what_does_not_fit_is_named() {
         (json!("3"), Err("`x` must be an integer that is not negative")),
         (Value::Null, Err("`x` is missing")),
     ] {
-        assert_eq!(read(&level, given), expected.map_err(str::to_owned));
+        assert_eq!(read(&level, &given), expected.map_err(str::to_owned));
     }
-    assert_eq!(read(&Field::<u8>::new("x").default_with(|| 7), Value::Null), Ok(7));
-    assert_eq!(read(&Field::<Option<u8>>::new("x"), Value::Null), Ok(None));
-    assert_eq!(read(&Field::<Option<u8>>::new("x").max(3.0), json!(2)), Ok(Some(2)));
-    assert_eq!(read(&Field::<String>::new("x").max(2.0), json!("äö")), Ok("äö".to_owned()));
-    let long = read(&Field::<String>::new("x").max(2.0), json!("abc")).unwrap_err();
+    assert_eq!(read(&Field::<u8>::new("x").default_with(|| 7), &Value::Null), Ok(7));
+    assert_eq!(read(&Field::<Option<u8>>::new("x"), &Value::Null), Ok(None));
+    assert_eq!(read(&Field::<Option<u8>>::new("x").max(3.0), &json!(2)), Ok(Some(2)));
+    assert_eq!(read(&Field::<String>::new("x").max(2.0), &json!("äö")), Ok("äö".to_owned()));
+    let long = read(&Field::<String>::new("x").max(2.0), &json!("abc")).unwrap_err();
     assert_eq!(long, "`x` must have a length of at most 2");
-    assert_eq!(read(&Field::<Size>::new("x"), json!("large")), Ok(Size::Large));
-    let unknown = read(&Field::<Size>::new("x"), json!("huge")).unwrap_err();
+    assert_eq!(read(&Field::<Size>::new("x"), &json!("large")), Ok(Size::Large));
+    let unknown = read(&Field::<Size>::new("x"), &json!("huge")).unwrap_err();
     assert_eq!(unknown, "`x` must be one of `small`, `large`");
     let several = Field::<Vec<Size>>::new("x").min(1.0);
-    assert_eq!(read(&several, json!(["large", "small"])), Ok(vec![Size::Large, Size::Small]));
-    assert_eq!(read(&several, json!([])).unwrap_err(), "`x` must choose at least 1");
+    assert_eq!(read(&several, &json!(["large", "small"])), Ok(vec![Size::Large, Size::Small]));
+    assert_eq!(read(&several, &json!([])).unwrap_err(), "`x` must choose at least 1");
     assert!(FormAnswers::read(&Raw::parse("[1]").unwrap()).is_err());
 }

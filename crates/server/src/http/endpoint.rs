@@ -13,6 +13,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
+use tracing::Instrument as _;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Mirrored, Route};
 use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
@@ -24,6 +25,7 @@ use super::guard;
 use super::heads::Heads;
 use super::options::HttpOptions;
 use super::sse_pair::SseStreams;
+use super::trail;
 use super::websocket::Sockets;
 use crate::call::BoxFuture;
 use crate::core::Core;
@@ -100,7 +102,9 @@ impl HttpService {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        let mut response = self.inner.answer(&parts, body).await;
+        let span = trail::span(&parts);
+        let mut response = self.inner.answer(&parts, body).instrument(span.clone()).await;
+        trail::answered(&span, &response);
         if let Some(origin) = parts.headers.get(ORIGIN)
             && response.status() != StatusCode::FORBIDDEN
         {
@@ -169,7 +173,9 @@ impl Inner {
             Ok(Incoming::One(message)) => {
                 let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
                 let has_session = !matches!(heads.session, Mirrored::Absent);
-                match (era::route_http(&message, version, has_session), message) {
+                let route = era::route_http(&message, version, has_session);
+                trail::routed(&message, &route);
+                match (route, message) {
                     (Route::Modern, Message::Request(request)) => {
                         self.modern(parts, heads, request, principal, env).await
                     }

@@ -21,6 +21,7 @@ mod socket;
 mod sse_pair;
 mod stream;
 mod tls;
+mod trail;
 mod websocket;
 
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};

@@ -6,23 +6,23 @@ use trunkline_protocol::codec::Reply;
 
 use crate::call::Outcome;
 
-/// The upper ends of the buckets, in microseconds; beyond the last there is one without an end.
+/// The upper ends of the buckets, in nanoseconds; beyond the last there is one without an end.
 pub(super) const BOUNDS: [u64; 15] = [
-    100,
-    500,
-    1_000,
-    5_000,
-    10_000,
-    25_000,
-    50_000,
     100_000,
-    250_000,
     500_000,
     1_000_000,
     5_000_000,
     10_000_000,
-    60_000_000,
-    300_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    60_000_000_000,
+    300_000_000_000,
 ];
 
 /// How a call ended, as far as metrics go.
@@ -76,9 +76,10 @@ pub(super) struct Series {
 impl Series {
     /// Counts one call; three additions and no lock.
     pub(super) fn record(&self, took: Duration, ended: Ended) {
-        let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|bound| microseconds <= *bound).unwrap_or(BOUNDS.len());
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        // Not by way of `as_nanos`, whose 128 bits cost more than the rest.
+        let nanoseconds =
+            took.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(took.subsec_nanos()));
+        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= *bound).unwrap_or(BOUNDS.len());
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
         for (counters, at) in [(&self.buckets[..], bucket), (&self.ended[..], ended as usize)] {
             if let Some(counter) = counters.get(at) {
@@ -89,7 +90,7 @@ impl Series {
 
     /// Returns the buckets with their upper ends in seconds, and the sum of all times.
     pub(super) fn histogram(&self) -> (Vec<(f64, u64)>, f64) {
-        let ends = BOUNDS.iter().map(|bound| Duration::from_micros(*bound).as_secs_f64());
+        let ends = BOUNDS.iter().map(|bound| Duration::from_nanos(*bound).as_secs_f64());
         let counts = self.buckets.iter().map(|count| count.load(Ordering::Relaxed));
         let buckets = ends.chain([f64::MAX]).zip(counts).collect();
         (buckets, Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64())

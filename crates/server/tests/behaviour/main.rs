@@ -22,6 +22,8 @@ mod environment;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod interceptors;
+#[cfg(test)]
 mod isolation;
 #[cfg(test)]
 mod leftovers;

@@ -143,10 +143,8 @@ impl Connection {
     }
 
     async fn fill(&mut self) -> bool {
-        let mut buffer = [0; 16 * 1024];
-        let count = self.stream.read(&mut buffer).await.unwrap_or(0);
-        self.held.extend_from_slice(&buffer[..count]);
-        count > 0
+        self.held.reserve(16 * 1024);
+        self.stream.read_buf(&mut self.held).await.unwrap_or(0) > 0
     }
 }
 

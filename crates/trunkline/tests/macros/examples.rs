@@ -9,16 +9,6 @@ mod add;
 #[path = "../../../../examples/greeting.rs"]
 mod greeting;
 
-/// The example of the README, whose functions are its own.
-#[expect(dead_code, reason = "the test serves it in its own way")]
-mod demo {
-    include!("../../../../examples/demo.rs");
-
-    pub(crate) fn server() -> Server {
-        Server::new("demo").with(add).with(greeting).with(about)
-    }
-}
-
 #[tokio::test]
 async fn the_greeting_greets() {
     let server = greeting::server();
@@ -42,15 +32,4 @@ async fn the_typed_tool_adds() {
     assert_eq!(call(&server, "add", json!({ "a": 2, "b": 3 })).await, json!({ "sum": 5 }));
     let wrong = call(&server, "add", json!({ "a": 2, "b": "three" })).await;
     assert!(wrong.as_str().unwrap().starts_with("!Invalid arguments: `b`"), "{wrong}");
-}
-
-#[tokio::test]
-async fn the_example_of_the_readme_has_a_tool_a_prompt_and_a_resource() {
-    let server = demo::server();
-    assert_eq!(call(&server, "add", json!({ "a": 2, "b": 3 })).await, json!(5));
-    let params = json!({ "name": "greeting", "arguments": { "name": "Ann" } });
-    let greeted = request(&server, "prompts/get", params).await;
-    assert_eq!(greeted["messages"][0]["content"]["text"], "Say hello to Ann.");
-    let read = request(&server, "resources/read", json!({ "uri": "demo://about" })).await;
-    assert_eq!(read["contents"][0]["text"], "Three parts of five lines each.");
 }

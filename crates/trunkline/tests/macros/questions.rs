@@ -45,7 +45,7 @@ async fn answer(clients: &mut [Client], method: &str, params: Value, answers: Va
     (messages, clients.last_mut().expect("a client").request(method, retry).await)
 }
 
-fn accept(content: Value) -> Value {
+fn accept(content: &Value) -> Value {
     json!({ "action": "accept", "content": content })
 }
 
@@ -57,7 +57,7 @@ async fn questions_are_asked_in_one_round_before_the_body() {
     assert_eq!(described["inputSchema"]["properties"], day, "questions are no arguments");
 
     let params = json!({ "name": "book", "arguments": { "day": "Monday" } });
-    let answers = json!({ "confirm": accept(json!({ "confirm": true })), "size": accept(json!({ "choice": "Large" })) });
+    let answers = json!({ "confirm": accept(&json!({ "confirm": true })), "size": accept(&json!({ "choice": "Large" })) });
     let keys = StateKeys::random().unwrap();
     let mut replicas = [Client::of_replica(&server, &keys), Client::of_replica(&server, &keys)];
     let (messages, result) = answer(&mut replicas, "tools/call", params.clone(), answers).await;
@@ -65,7 +65,7 @@ async fn questions_are_asked_in_one_round_before_the_body() {
     assert_eq!(result["content"][0]["text"], "Monday true large 2026-07-28", "{result}");
 
     let declined =
-        json!({ "confirm": { "action": "decline" }, "size": accept(json!({ "choice": "Large" })) });
+        json!({ "confirm": { "action": "decline" }, "size": accept(&json!({ "choice": "Large" })) });
     let (_, result) = answer(&mut replicas, "tools/call", params, declined).await;
     assert_eq!(
         (&result["isError"], &result["content"][0]["text"]),
@@ -86,7 +86,7 @@ async fn a_caller_that_cannot_be_asked_is_told_what_is_missing() {
 async fn prompts_and_resources_may_ask_too() {
     let server = Server::new("test").with((ask_first, ask_to_read));
     let mut client = [Client::of(&server)];
-    let yes = accept(json!({ "confirm": true }));
+    let yes = accept(&json!({ "confirm": true }));
     let params = json!({ "name": "ask_first" });
     let (_, got) = answer(&mut client, "prompts/get", params, json!({ "sure": yes })).await;
     assert_eq!(got["messages"][0]["content"]["text"], "true", "{got}");

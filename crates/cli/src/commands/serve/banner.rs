@@ -6,9 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 pub(super) struct Banner<'a> {
     pub(super) address: SocketAddr,
     pub(super) path: &'a str,
+    /// The paths of HTTP+SSE and of WebSockets, where they are served.
+    pub(super) channels: Option<(&'a str, &'a str)>,
     pub(super) builtin: &'a str,
     /// Whether callers need a token.
     pub(super) token: bool,
+    /// Whether TLS is spoken.
+    pub(super) tls: bool,
 }
 
 impl Banner<'_> {
@@ -19,7 +23,8 @@ impl Banner<'_> {
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        format!("http://{}{}", SocketAddr::new(ip, self.address.port()), self.path)
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}{}", SocketAddr::new(ip, self.address.port()), self.path)
     }
 }
 
@@ -35,6 +40,9 @@ impl fmt::Display for Banner<'_> {
             ("", "")
         };
         writeln!(f, "trunkline {} listens on {url}", env!("CARGO_PKG_VERSION"))?;
+        if let Some((sse, websocket)) = self.channels {
+            writeln!(f, "and on {sse} (HTTP+SSE) and {websocket} (WebSocket)")?;
+        }
         writeln!(f, "serving {}; Ctrl-C ends\n", self.builtin)?;
         writeln!(f, "Claude Code:\n  claude mcp add --transport http trunkline {url}{option}\n")?;
         writeln!(f, "Any client, in its mcp.json:")?;
@@ -50,7 +58,10 @@ mod tests {
     use super::*;
 
     fn banner(address: &str, token: bool) -> String {
-        Banner { address: address.parse().unwrap(), path: "/mcp", builtin: "echo, time", token }.to_string()
+        let channels = Some(("/sse", "/ws"));
+        let address = address.parse().unwrap();
+        let tls = token;
+        Banner { address, path: "/mcp", channels, builtin: "echo, time", token, tls }.to_string()
     }
 
     #[test]
@@ -71,7 +82,7 @@ mod tests {
             let snippet = text.split_once("mcp.json:\n").unwrap().1;
             let json: serde_json::Value = serde_json::from_str(snippet).unwrap();
             let server = &json["mcpServers"]["trunkline"];
-            assert_eq!(server["url"], "http://127.0.0.1:7411/mcp");
+            assert_eq!(server["url"], format!("http{}://127.0.0.1:7411/mcp", if token { "s" } else { "" }));
             assert_eq!(server["headers"]["Authorization"] == "Bearer TOKEN", token);
         }
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_server::http::{self, AllowList, Drained, HttpOptions};
+use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, SsePaths};
 use trunkline_server::{Host, Metrics};
 
 use super::ServeArgs;
@@ -28,13 +28,15 @@ pub(super) async fn serve(
     departure: &Departure,
 ) -> Result<(), Failure> {
     let signals = super::install_signals()?;
+    args.http.check_paths()?;
     let authenticator = args.http.authenticator()?;
+    let tls = args.http.tls()?;
     let addresses = permitted(&args.http)?;
     let port_file = args.http.port_file.as_deref().map(PortFile::claim).transpose()?;
     let (listener, address) = listen(&args.http.address, "--http", &addresses).await?;
     let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
     let admin = admin(&args.http, host, probes(Audience::Operators)).await?;
-    let options = HttpOptions { authenticator, ..options(&args.http, address.ip()) };
+    let options = HttpOptions { authenticator, tls, ..options(&args.http, address.ip()) };
     let endpoint = host.http(options);
     let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
     let service = WithProbes { endpoint: endpoint.clone(), probes: probes(audience) };
@@ -132,6 +134,10 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     }
     options.origins = args.allow_origin.iter().fold(AllowList::loopback(), AllowList::and);
     options.path.clone_from(&args.path);
+    let sse = SsePaths { stream: args.sse_path.clone(), messages: args.messages_path.clone() };
+    options.legacy_sse = (!args.only_streamable).then_some(sse);
+    options.websocket = (!args.only_streamable).then(|| args.ws_path.clone());
+    options.cookie_sessions = args.cookie_sessions.then(CookieSessions::default);
     options.always_stream = args.always_sse;
     options.session_limits.total = args.max_sessions;
     options.session_limits.idle = args.session_ttl;
@@ -140,8 +146,15 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
 
 fn announce(args: &ServeArgs, address: SocketAddr) {
     let builtin = builtin::names(&args.builtin);
-    let banner =
-        Banner { address, path: &args.http.path, builtin: &builtin, token: args.http.auth.is_some() };
+    let http = &args.http;
+    let banner = Banner {
+        address,
+        path: &http.path,
+        channels: (!http.only_streamable).then_some((&http.sse_path, &http.ws_path)),
+        builtin: &builtin,
+        token: http.auth.is_some(),
+        tls: !http.tls.is_empty(),
+    };
     if args.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use trunkline_server::http::{Anonymous, Authenticator, BearerTokens};
+use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
 use trunkline_server::{EnvPolicy, StateKeys};
 
 use crate::builtin::Builtin;
@@ -71,6 +71,24 @@ pub(crate) struct HttpArgs {
     /// A name that clients may reach us by, beside the loopback; repeatable
     #[arg(long, conflicts_with = "stdio", value_name = "HOST")]
     pub(super) allow_host: Vec<String>,
+    /// The path that is read as a stream in HTTP+SSE
+    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/sse", value_parser = parse_endpoint_path)]
+    pub(super) sse_path: String,
+    /// The path that messages are posted to in HTTP+SSE
+    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/messages", value_parser = parse_endpoint_path)]
+    pub(super) messages_path: String,
+    /// The path of WebSockets
+    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/ws", value_parser = parse_endpoint_path)]
+    pub(super) ws_path: String,
+    /// Serve Streamable HTTP alone: neither HTTP+SSE nor WebSocket
+    #[arg(long, conflicts_with_all = ["stdio", "cookie_sessions"])]
+    pub(super) only_streamable: bool,
+    /// Give clients of HTTP+SSE a cookie that names what is kept for them
+    #[arg(long, conflicts_with = "stdio")]
+    pub(super) cookie_sessions: bool,
+    /// Speak TLS, with a chain of certificates and a key in PEM files
+    #[arg(long, conflicts_with = "stdio", num_args = 2, value_names = ["CERT", "KEY"])]
+    pub(super) tls: Vec<PathBuf>,
     /// Answer with event streams even where plain JSON would do
     #[arg(long, conflicts_with = "stdio")]
     pub(super) always_sse: bool,
@@ -120,6 +138,30 @@ impl ServeArgs {
 }
 
 impl HttpArgs {
+    /// Reads the certificate and its key.
+    pub(super) fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let [certificate, key] = self.tls.as_slice() else { return Ok(None) };
+        let tls = Tls::from_pem_files(certificate, key).map_err(|error| {
+            Failure::configuration(error)
+                .hint("`--tls CERT KEY` takes two PEM files, the key in one that only you can read")
+        })?;
+        Ok(Some(tls))
+    }
+
+    /// Checks that no two things are served at one path.
+    pub(super) fn check_paths(&self) -> Result<(), Failure> {
+        let paths = [&self.path, &self.sse_path, &self.messages_path, &self.ws_path];
+        let twice =
+            paths.iter().enumerate().find(|(at, path)| paths.iter().take(*at).any(|other| other == *path));
+        match twice {
+            Some((_, path)) if !self.only_streamable => {
+                Err(Failure::configuration(format!("two things cannot be served at {path}"))
+                    .hint("`--only-streamable` serves the endpoint alone"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Reads who may call.
     pub(super) fn authenticator(&self) -> Result<Arc<dyn Authenticator>, Failure> {
         match &self.auth {

@@ -6,6 +6,7 @@
 )]
 
 mod args;
+mod browser;
 mod conformance;
 mod fixture;
 #[cfg(test)]
@@ -34,6 +35,7 @@ cargo xtask COMMAND
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   tools        install what the two above need
+  browser      pages of other origins in a real browser
 ";
 
 fn main() -> ExitCode {
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
+        "browser" => browser::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),
         _ => Err(USAGE.into()),
     };

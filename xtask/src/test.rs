@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::Table;
-use crate::{Outcome, conformance, interop, run};
+use crate::{Outcome, browser, conformance, interop, run};
 
 type Step = fn() -> Outcome;
 
@@ -18,6 +18,7 @@ const STEPS: &[(&str, Step)] = &[
     ("bench", || cargo(&["check", "--manifest-path", "bench/Cargo.toml"])),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
+    ("browser", || browser::command(no_options())),
 ];
 
 pub(crate) fn command(mut args: Args) -> Outcome {
@@ -81,10 +82,13 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz bench conformance interop";
+        let all = "fmt clippy docs test fuzz bench conformance interop browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
-        assert_eq!(chosen(&[], &["fuzz", "bench", "docs"]).unwrap(), "fmt clippy test conformance interop");
+        assert_eq!(
+            chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
+            "fmt clippy test conformance interop browser"
+        );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }
 

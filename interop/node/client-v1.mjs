@@ -1,8 +1,10 @@
 // Drives a server with the npm package `@modelcontextprotocol/sdk` 1.x, which knows the legacy era only.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { WebSocketClientTransport } from '@modelcontextprotocol/sdk/client/websocket.js';
 import {
     CreateMessageRequestSchema,
     ElicitRequestSchema,
@@ -34,13 +36,22 @@ class PeerV1 extends Peer {
     }
 }
 
+// Chooses the transport by the URL: WebSocket by its scheme, HTTP+SSE by its path.
+function transportOf({ url, command: [program, ...args] }) {
+    if (url === undefined) {
+        return new StdioClientTransport({ command: program, args });
+    }
+    if (url.startsWith('ws')) {
+        return new WebSocketClientTransport(new URL(url));
+    }
+    return url.endsWith('/sse') ? new SSEClientTransport(new URL(url)) : new StreamableHTTPClientTransport(new URL(url));
+}
+
 const options = readArguments(['legacy']);
 const report = new Report();
 const client = new Client({ name: 'interop', version: '1' }, { capabilities: CAPABILITIES });
 const peer = new PeerV1(client, options);
-const transport = options.url
-    ? new StreamableHTTPClientTransport(new URL(options.url))
-    : new StdioClientTransport({ command: options.command[0], args: options.command.slice(1) });
+const transport = transportOf(options);
 // The client tells its transport which revision was negotiated and has no other way to show it.
 const forward = transport.setProtocolVersion?.bind(transport);
 transport.setProtocolVersion = version => {

@@ -8,8 +8,10 @@ import anyio
 import checks
 import report
 from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.client.websocket import websocket_client
 from peer import Inbox, Inputs, Json, Progress
 from pydantic import AnyUrl
 
@@ -133,6 +135,17 @@ class PeerV1:
         raise NotImplementedError("the legacy era has no subscriptions/listen")
 
 
+def transport(options: Any) -> Any:
+    """Chooses the transport by the URL: WebSocket by its scheme, HTTP+SSE by its path."""
+    if not options.url:
+        return stdio_client(StdioServerParameters(command=options.command[0], args=options.command[1:]))
+    if options.url.startswith("ws"):
+        return websocket_client(options.url)
+    if options.url.endswith("/sse"):
+        return sse_client(options.url)
+    return streamable_http_client(options.url)
+
+
 async def main() -> None:
     options = report.arguments(["legacy"])
     results = report.Report()
@@ -141,11 +154,7 @@ async def main() -> None:
     leaving: float | None = None
     try:
         async with AsyncExitStack() as stack:
-            if options.url:
-                read, write, _ = await stack.enter_async_context(streamable_http_client(options.url))
-            else:
-                server = StdioServerParameters(command=options.command[0], args=options.command[1:])
-                read, write = await stack.enter_async_context(stdio_client(server))
+            read, write = (await stack.enter_async_context(transport(options)))[:2]
             await peer.connect(stack, read, write)
             results.ok("connect")
             await checks.run(results, peer, complaints)

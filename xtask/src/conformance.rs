@@ -64,7 +64,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     }
     // One process for all runs: a server must not mind what earlier clients spoke.
     let server = Server::start(&fixture::build("everything-server")?)?;
-    judge(&tools, &Subject::Server(server.url()), &runs, verbose)
+    judge(&tools, &Subject::Server(server.url("http", "/mcp")), &runs, verbose)
 }
 
 /// Lists the runs: the scored sets, then everything the suite has at each revision, then the extensions.

@@ -54,8 +54,12 @@ impl Server {
         Ok(Self { _running: running, address })
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn url(&self, scheme: &str, path: &str) -> String {
+        format!("{scheme}://{}{path}", self.address)
     }
 }
 

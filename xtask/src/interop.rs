@@ -33,6 +33,10 @@ struct Client {
 #[derive(Debug)]
 enum Target {
     Http(String),
+    /// HTTP+SSE; a script knows it by the path.
+    Sse(String),
+    /// A script knows it by the scheme.
+    WebSocket(String),
     Stdio(Vec<String>),
 }
 
@@ -40,7 +44,25 @@ impl Target {
     fn name(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+            Self::WebSocket(_) => "websocket",
             Self::Stdio(_) => "stdio",
+        }
+    }
+
+    /// Reports whether a client knows the transport: the second generation dropped two of them.
+    fn suits(&self, client: &Client) -> bool {
+        !matches!(self, Self::Sse(_) | Self::WebSocket(_)) || client.name.ends_with("-v1")
+    }
+
+    /// Tells by a URL which transport is meant.
+    fn at(url: String) -> Self {
+        if url.starts_with("ws") {
+            Self::WebSocket(url)
+        } else if url.ends_with("/sse") {
+            Self::Sse(url)
+        } else {
+            Self::Http(url)
         }
     }
 }
@@ -67,9 +89,12 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     if url.is_none() && command.is_empty() {
         let binary = fixture::build("everything-server")?;
         targets.push(Target::Stdio(vec![binary.display().to_string(), "--stdio".to_owned()]));
-        targets.push(Target::Http(server.insert(Server::start(&binary)?).url()));
+        let server = server.insert(Server::start(&binary)?);
+        targets.extend(
+            [server.url("http", "/mcp"), server.url("http", "/sse"), server.url("ws", "/ws")].map(Target::at),
+        );
     }
-    targets.extend(url.map(Target::Http));
+    targets.extend(url.map(Target::at));
     if !command.is_empty() {
         targets.push(Target::Stdio(command));
     }
@@ -81,7 +106,7 @@ fn run_all(tools: &Tools, targets: &[Target], only: &str) -> Outcome {
     let mut table = Table::new(&["client", "transport", "mode", "passed", "failed", "skipped"]);
     let mut bad = Vec::new();
     for client in CLIENTS {
-        for target in targets {
+        for target in targets.iter().filter(|target| target.suits(client)) {
             for mode in client.modes {
                 let name = format!("{}-{}-{mode}", client.name, target.name());
                 if !name.contains(only) {
@@ -120,7 +145,7 @@ fn run_one(
     let mut command = interpreter(tools, client);
     command.args(["--mode", mode]);
     match target {
-        Target::Http(url) => command.args(["--url", url]),
+        Target::Http(url) | Target::Sse(url) | Target::WebSocket(url) => command.args(["--url", url]),
         Target::Stdio(line) => command.arg("--").args(line),
     };
     let ended = run::run_logged(&mut command, log, SCRIPT_LIMIT);
@@ -203,6 +228,20 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(summary_of(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_transport_is_told_by_the_url_and_old_ones_are_for_old_clients() {
+        for (url, name) in [
+            ("http://127.0.0.1:1/mcp", "http"),
+            ("https://example.com/sse", "sse"),
+            ("ws://127.0.0.1:1/ws", "websocket"),
+        ] {
+            let target = Target::at(url.to_owned());
+            assert_eq!(target.name(), name, "{url}");
+            let suited = CLIENTS.iter().filter(|client| target.suits(client)).count();
+            assert_eq!(suited, if name == "http" { 4 } else { 2 }, "{url}");
         }
     }
 

@@ -6,6 +6,7 @@
 )]
 
 mod args;
+mod browser;
 mod conformance;
 mod fixture;
 #[cfg(test)]
@@ -38,6 +39,7 @@ cargo xtask COMMAND
   instructions what a call costs, in instructions [--save]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   tools        install what the two above need
+  browser      pages of other origins in a real browser
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         "interop" => interop::command(args),
         "instructions" => instructions::command(args),
         "soak" => soak::command(args),
+        "browser" => browser::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),
         _ => Err(USAGE.into()),
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::Table;
-use crate::{Outcome, conformance, instructions, interop, run};
+use crate::{Outcome, browser, conformance, instructions, interop, run};
 
 type Step = fn() -> Outcome;
 
@@ -20,6 +20,7 @@ const STEPS: &[(&str, Step)] = &[
     ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
+    ("browser", || browser::command(no_options())),
 ];
 
 pub(crate) fn command(mut args: Args) -> Outcome {
@@ -83,12 +84,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz sqlite bench instructions conformance interop";
+        let all = "fmt clippy docs test fuzz sqlite bench instructions conformance interop browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test sqlite instructions conformance interop"
+            "fmt clippy test sqlite instructions conformance interop browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

@@ -16,20 +16,20 @@ struct Peer(BufReader<UnixStream>);
 
 impl Peer {
     async fn say(&mut self, message: Value) {
-        self.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
 
     async fn hear(&mut self) -> Value {
         let mut line = String::new();
         let read = tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line));
-        assert!(read.await.expect("an answer in time").unwrap() > 0, "the channel goes on");
-        serde_json::from_str(&line).unwrap()
+        assert!(read.await.expect("an answer in time").expect("text") > 0, "the channel goes on");
+        serde_json::from_str(&line).expect("JSON")
     }
 
     async fn ends(mut self) -> bool {
         let mut line = String::new();
         let read = tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line));
-        read.await.expect("an end in time").unwrap() == 0
+        read.await.expect("an end in time").expect("no error") == 0
     }
 }
 

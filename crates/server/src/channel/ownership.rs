@@ -1,0 +1,43 @@
+use trunkline_session::SessionId;
+use trunkline_transport::Channel;
+
+use super::ChannelServer;
+use crate::env::Env;
+
+/// What those need who drive a channel themselves, because it is a part of something else.
+impl<C: Channel> ChannelServer<C> {
+    /// Sets the variables that the client brought when it opened the channel.
+    pub(crate) fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Sets the name under which things are kept between the client's calls.
+    pub(crate) fn with_bag(mut self, bag: Option<SessionId>) -> Self {
+        self.bag = bag;
+        self
+    }
+
+    /// Leaves it to whoever owns this to end it when the server stops.
+    pub(crate) fn owned(mut self) -> Self {
+        self.is_owned = true;
+        self
+    }
+
+    /// Returns the channel.
+    pub(crate) fn channel_mut(&mut self) -> &mut C {
+        &mut self.channel
+    }
+
+    /// Ends the session and cancels what still runs; the channel stays for last words.
+    pub(crate) fn abandon(&mut self) {
+        self.carried.clear();
+        self.modern.clear();
+        self.listens.clear();
+        self.watch = None;
+        self.held = None;
+        if let Some(session) = self.session.take() {
+            session.end();
+        }
+    }
+}

@@ -1,16 +1,26 @@
-//! A tool and a resource over standard input and output: the example of the README.
+//! A tool, a prompt and a resource over standard input and output: the example of the README.
 
 use trunkline::prelude::*;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Pair {
-    a: i64,
-    b: i64,
+/// Adds two integers.
+#[tool]
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+/// Greets somebody.
+#[prompt]
+async fn greeting(name: String) -> String {
+    format!("Say hello to {name}.")
+}
+
+/// What this is.
+#[resource("demo://about")]
+async fn about() -> &'static str {
+    "Three parts of five lines each."
 }
 
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
-    let add = Tool::new("add").description("Adds two integers.").run(async |Pair { a, b }| a + b);
-    let about = Resource::new("demo://about", "about").text("A server in fifteen lines.");
-    Ok(Server::new("demo").with(add).with(about).serve(stdio()).await?)
+    Ok(Server::new("demo").with(add).with(greeting).with(about).serve(stdio()).await?)
 }

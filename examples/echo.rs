@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Parser;
 use trunkline::prelude::*;
 use trunkline::server::http::HttpOptions;
-use trunkline::{HostOptions, Limits};
+use trunkline::{HostOptions, Layers, Limits, Metrics, Trace};
 
 #[derive(Parser)]
 struct Options {
@@ -22,6 +22,12 @@ struct Options {
     /// Makes the handler yield once before it answers.
     #[arg(long = "yield")]
     yields: bool,
+    /// Counts and times calls.
+    #[arg(long, env = "ECHO_METRICS")]
+    metrics: bool,
+    /// Puts calls into spans, which nobody listens to.
+    #[arg(long, env = "ECHO_TRACE")]
+    trace: bool,
     /// The most legacy sessions.
     #[arg(long, default_value_t = 10_000)]
     max_sessions: usize,
@@ -48,7 +54,9 @@ async fn main() -> trunkline::Result<()> {
     });
     let server = Server::new("echo").version(env!("CARGO_PKG_VERSION")).with(echo);
     let limits = Limits { connections: 100_000, ..Limits::default() };
-    let host = server.host(HostOptions { limits, ..HostOptions::default() })?;
+    let layers = if options.trace { Layers::new().with(Trace::new()) } else { Layers::new() };
+    let metrics = options.metrics.then(Metrics::new);
+    let host = server.host(HostOptions { limits, layers, metrics, ..HostOptions::default() })?;
     stop_on_signal(host.shutdown().clone());
     match options.http {
         None => serve(stdio(), host).await,
@@ -62,7 +70,7 @@ async fn main() -> trunkline::Result<()> {
     }
 }
 
-async fn serve(binding: impl trunkline::server::Binding, host: trunkline::Host) -> trunkline::Result<()> {
+async fn serve(binding: impl Binding, host: trunkline::Host) -> trunkline::Result<()> {
     Ok(binding.serve(host).await?)
 }
 

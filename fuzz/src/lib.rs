@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod framing;
+mod messages;
 mod values;
 
 use std::fs;
 use std::io;
 
 pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
+pub use self::messages::envelope;
 pub use self::values::{header_values, uri_template};
 
 /// What a target does with its bytes.
@@ -24,6 +26,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("sse_roundtrip", sse_roundtrip),
     ("header_values", header_values),
     ("uri_template", uri_template),
+    ("envelope", envelope),
 ];
 
 /// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.

@@ -58,6 +58,13 @@ impl Args {
         choices.contains(&first.as_str()).then(|| self.words.remove(0))
     }
 
+    /// Takes the first word if it is a number.
+    pub(crate) fn number(&mut self) -> Option<usize> {
+        let number = self.words.first()?.replace('_', "").parse().ok()?;
+        self.words.remove(0);
+        Some(number)
+    }
+
     /// Refuses whatever no option has claimed.
     pub(crate) fn finish(self) -> Outcome {
         match self.words.iter().chain(&self.after_dashes).next() {
@@ -85,6 +92,14 @@ mod tests {
         assert!(!args.flag("--quick"), "the one after the dashes belongs to someone else");
         assert_eq!(args.after_dashes(), ["run", "--quick"]);
         args.finish().unwrap();
+    }
+
+    #[test]
+    fn numbers_may_have_marks_between_their_digits() {
+        let mut args = args("1_000_000 -5");
+        assert_eq!(args.number(), Some(1_000_000));
+        assert_eq!(args.number(), None);
+        assert!(args.finish().is_err());
     }
 
     #[test]

@@ -9,16 +9,21 @@ use serde_json::Value;
 use crate::run::{self, Running};
 use crate::{Outcome, root};
 
-const START_LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// Builds one binary of `trunkline-conformance` and tells where it is.
 pub(crate) fn build(binary: &str) -> Outcome<PathBuf> {
+    build_target("trunkline-conformance", "--bin", binary)
+}
+
+/// Builds one program of a package, `--bin` or `--example`, and tells where it is.
+pub(crate) fn build_target(package: &str, kind: &str, binary: &str) -> Outcome<PathBuf> {
     let messages = run::output(run::cargo().args([
         "build",
         "--release",
         "--package",
-        "trunkline-conformance",
-        "--bin",
+        package,
+        kind,
         binary,
         "--message-format=json-render-diagnostics",
     ]))?;
@@ -68,6 +73,6 @@ pub(crate) fn results_folder(name: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-fn free_address() -> Outcome<SocketAddr> {
+pub(crate) fn free_address() -> Outcome<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -11,8 +11,10 @@ mod conformance;
 mod fixture;
 #[cfg(test)]
 mod floors;
+mod instructions;
 mod interop;
 mod run;
+mod soak;
 mod table;
 mod test;
 mod tools;
@@ -34,6 +36,8 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  instructions what a call costs, in instructions [--save]
+  soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   tools        install what the two above need
   browser      pages of other origins in a real browser
 ";
@@ -47,6 +51,8 @@ fn main() -> ExitCode {
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
         "browser" => browser::command(args),
+        "instructions" => instructions::command(args),
+        "soak" => soak::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),
         _ => Err(USAGE.into()),
     };

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -66,6 +66,16 @@ impl Running {
     pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
         let child = command.spawn().map_err(|error| could_not_start(command, &error))?;
         Ok(Self(child))
+    }
+
+    /// Gives the number by which the system knows the program.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Takes the pipes to the program's standard input and from its standard output, where it was given such.
+    pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>) {
+        (self.0.stdin.take(), self.0.stdout.take())
     }
 
     /// Tells how the program ended, if it has.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::Table;
-use crate::{Outcome, browser, conformance, interop, run};
+use crate::{Outcome, browser, conformance, instructions, interop, run};
 
 type Step = fn() -> Outcome;
 
@@ -15,7 +15,9 @@ const STEPS: &[(&str, Step)] = &[
     ("docs", docs),
     ("test", || cargo(&["test", "--workspace"])),
     ("fuzz", || cargo(&["test", "--manifest-path", "fuzz/Cargo.toml"])),
+    ("sqlite", || cargo(&["test", "--manifest-path", "examples/sqlite/Cargo.toml"])),
     ("bench", || cargo(&["check", "--manifest-path", "bench/Cargo.toml"])),
+    ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
     ("browser", || browser::command(no_options())),
@@ -82,12 +84,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz bench conformance interop browser";
+        let all = "fmt clippy docs test fuzz sqlite bench instructions conformance interop browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test conformance interop browser"
+            "fmt clippy test sqlite instructions conformance interop browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

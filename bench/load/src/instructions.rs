@@ -23,6 +23,9 @@ pub(crate) struct InstructionArguments {
     /// End with an error when ours needs more instructions than this file says.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
+    /// Count ours alone, without the limit and rmcp to compare with.
+    #[arg(long)]
+    ours_only: bool,
     /// How much more is let through, in per cent.
     #[arg(long, default_value_t = 2.0)]
     tolerance: f64,
@@ -53,6 +56,9 @@ pub(crate) fn run(binaries: &Binaries, arguments: &InstructionArguments) -> Resu
         }
         let mut of_scenario = BTreeMap::new();
         for kind in binaries.kinds() {
+            if arguments.ours_only && kind != Kind::Ours {
+                continue;
+            }
             eprintln!("{}: {}", scenario.name(), kind.name());
             let count = per_request(binaries, kind, scenario)
                 .with_context(|| format!("{} on {}", scenario.name(), kind.name()))?;

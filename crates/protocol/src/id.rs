@@ -29,6 +29,13 @@ impl Id {
         Self(Raw::from_text(text))
     }
 
+    /// Returns the identifier in memory of its own, for one that outlives its message by far: it would otherwise keep
+    /// the whole message alive.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(self.0.detached())
+    }
+
     /// Returns the JSON token.
     pub fn as_raw(&self) -> &Raw {
         &self.0

@@ -24,6 +24,7 @@ pub mod model;
 pub mod refusal;
 mod revision;
 mod shorten;
+pub mod trace;
 
 pub use bytestring::ByteString;
 
@@ -35,3 +36,4 @@ pub use self::method::Method;
 pub use self::refusal::Refusal;
 pub use self::revision::{Era, Revision};
 pub use self::shorten::shorten;
+pub use self::trace::TraceContext;

@@ -75,6 +75,10 @@ table! {
     RESOURCE_NOT_FOUND = -32002 / -32602, 200 / 200, "resource not found";
     /// The server failed.
     INTERNAL           = -32603 / -32603, 200 / 200, "internal error";
+    /// A handler panicked; its caller is told no more than of any other failure.
+    PANICKED           = -32603 / -32603, 200 / 200, "internal error";
+    /// The call took longer than it may.
+    TIMED_OUT          = -32603 / -32603, 200 / 200, "the call took longer than this server allows";
     /// The call was cancelled, and its stream must still end with an answer.
     CANCELLED          = -32603 / -32603, 200 / 200, "the request was cancelled";
     /// The `requestState` was not made by us for this request, or has expired.
@@ -171,6 +175,11 @@ impl Refusal {
     #[must_use]
     pub fn with_data(self, data: Raw) -> Self {
         Self { data: Some(data), ..self }
+    }
+
+    /// Returns the name of the row, for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        self.row.name
     }
 
     /// Reports whether this is the same row of the table as `other`.

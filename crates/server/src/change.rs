@@ -9,6 +9,9 @@ use std::task::{Context, Poll, Waker};
 
 use trunkline_protocol::emit;
 
+/// The tasks that may wait on one subscription.
+const MOST_POLLERS: usize = 16;
+
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -26,9 +29,18 @@ impl Filter {
     /// The most resources that one subscriber may watch.
     pub const MOST_URIS: usize = 1024;
 
+    /// The most bytes that the addresses of those resources may have together.
+    pub const MOST_URI_BYTES: usize = 128 << 10;
+
     /// Everything but the content of single resources.
     pub fn lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+    }
+
+    /// Reports whether a subscriber asks to be told of more than it may.
+    pub(crate) fn is_too_large(&self) -> bool {
+        let bytes: usize = self.uris.iter().map(String::len).sum();
+        self.uris.len() > Self::MOST_URIS || bytes > Self::MOST_URI_BYTES
     }
 
     fn wants(&self, change: &Change) -> bool {
@@ -141,7 +153,9 @@ impl Subscription {
         if let Some(change) = state.untold.pop_first() {
             return Poll::Ready(change);
         }
-        state.waker = Some(cx.waker().clone());
+        let crowded_out = state.wait(cx.waker());
+        drop(state);
+        crowded_out.into_iter().for_each(Waker::wake);
         Poll::Pending
     }
 
@@ -152,8 +166,8 @@ impl Subscription {
 
     /// Wakes whoever polls, so that it looks at what else it depends on.
     pub(crate) fn wake(&self) {
-        let waker = lock(&self.watcher.state).waker.take();
-        waker.into_iter().for_each(Waker::wake);
+        let wakers = std::mem::take(&mut lock(&self.watcher.state).wakers);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Changes what the subscriber wants to be told of.
@@ -177,7 +191,20 @@ struct Watcher {
 struct WatcherState {
     filter: Filter,
     untold: BTreeSet<Change>,
-    waker: Option<Waker>,
+    /// Those who poll. Several may share a subscription, and any of them may be gone by the time that it is woken.
+    wakers: Vec<Waker>,
+}
+
+impl WatcherState {
+    /// Remembers to wake a task; beyond the bound, returns the one that waits longest, which asks again if it is still there.
+    fn wait(&mut self, waker: &Waker) -> Option<Waker> {
+        if self.wakers.iter().any(|known| known.will_wake(waker)) {
+            return None;
+        }
+        let crowded_out = (self.wakers.len() >= MOST_POLLERS).then(|| self.wakers.remove(0));
+        self.wakers.push(waker.clone());
+        crowded_out
+    }
 }
 
 impl Watcher {
@@ -187,11 +214,9 @@ impl Watcher {
             return;
         }
         state.untold.insert(change.clone());
-        let waker = state.waker.take();
+        let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

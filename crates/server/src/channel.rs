@@ -5,6 +5,8 @@
 
 mod carried;
 mod ownership;
+mod room;
+mod session;
 
 use std::collections::HashMap;
 use std::io;
@@ -18,27 +20,34 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
-use trunkline_protocol::{Id, Message, Method, Notification, Refusal, Request, Revision, emit};
+use trunkline_protocol::{Id, Message, Refusal, Request, Revision, emit};
 use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
+use self::room::begins_a_call;
 use crate::change::Subscription;
-use crate::core::{Core, now};
+use crate::core::Core;
 use crate::edge::Event;
-use crate::edge::legacy::{self, LiveSession};
+use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::env::Env;
+use crate::metrics::process;
 
-/// Messages taken in one turn before calls and the writer get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
 const MOST_LISTENS: usize = 16;
 
+/// A channel carries requests both ways, and its variables are those of its session.
+const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
+
 /// Serves one channel until its peer is gone, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
     core: Arc<Core>,
     principal: Principal,
+    env: Env,
     channel: C,
     session: Option<Arc<LiveSession>>,
     /// What is kept between the client's calls goes by this name instead of the session's.
@@ -65,9 +74,12 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
+        // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
+        let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
             principal,
+            env,
             channel,
             session: None,
             bag: None,
@@ -91,22 +103,24 @@ impl<C: Channel> ChannelServer<C> {
         }
         if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
             self.drained = true;
-            for (id, listen) in std::mem::take(&mut self.listens) {
+            for listen in std::mem::take(&mut self.listens).into_values() {
                 self.channel.send(&listen.ending());
-                self.channel.send(&cancelled(&id));
+                self.channel.send(&listen.cancellation());
             }
         }
     }
 
     /// Takes what calls have to say; reports whether there was anything.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut any = false;
-        while self.has_room() {
+        let mut taken = 0;
+        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
+        // read what the peer has to say to that.
+        while taken < MOST_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
-            any = true;
+            taken += 1;
             self.carry_out(said);
         }
-        any
+        taken > 0
     }
 
     fn carry_out(&mut self, said: Said) {
@@ -160,12 +174,16 @@ impl<C: Channel> ChannelServer<C> {
         let mut taken = 0;
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
-            if self.held.is_some() {
-                if self.is_full() {
+            if let Some(held) = self.held.take() {
+                if !self.is_full() {
+                    self.dispatch(held, cx);
+                } else if self.awaits_answers() {
+                    self.refuse_held(&held);
+                } else {
+                    self.held = Some(held);
                     break;
                 }
                 taken += 1;
-                self.held.take().into_iter().for_each(|held| self.dispatch(held, cx));
                 continue;
             }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -209,7 +227,7 @@ impl<C: Channel> ChannelServer<C> {
             Incoming::One(message) => self.receive_one(message, cx),
             Incoming::Batch(messages) => match self.session.clone() {
                 Some(session) => {
-                    let begun = legacy::begin_batch(&self.core, &session, messages, true);
+                    let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
                     self.begin_legacy(begun, cx);
                 }
                 None => self.send_error(
@@ -232,53 +250,6 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_legacy(&mut self, message: Message, cx: &mut Context<'_>) {
-        if let Message::Notification(note) = &message {
-            self.cancel_modern(note);
-        }
-        match (&self.session, message) {
-            (Some(session), message) => {
-                let begun = legacy::begin(&self.core, &session.clone(), message, true);
-                self.begin_legacy(begun, cx);
-            }
-            // A ping is answered in any state.
-            (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
-                let reply = trunkline_protocol::codec::Reply::Empty;
-                self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
-            }
-            _ => {}
-        }
-    }
-
-    fn cancel_modern(&mut self, note: &Notification) {
-        if note.method != "notifications/cancelled" {
-            return;
-        }
-        let Some(id) = era::cancelled_request(note) else { return };
-        self.listens.remove(&id);
-        match self.modern.get_mut(&id) {
-            Some(Cancellable::Running(call)) => call.cancel(),
-            Some(resuming) => *resuming = Cancellable::Cancelled,
-            None => {}
-        }
-    }
-
-    fn initialize(&mut self, request: &Request) {
-        match legacy::handshake(&self.core, request, self.principal.clone()) {
-            Ok(handshake) => {
-                if let Some(before) = self.session.take() {
-                    before.end();
-                }
-                let session = Arc::new(LiveSession::new(handshake.record, now()).with_bag(self.bag));
-                tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
-                self.watch = Some(session.watch(&*self.core.handler));
-                self.session = Some(session);
-                self.channel.send(&handshake.answer);
-            }
-            Err(refusal) => self.send_error(Some(&request.id), &refusal),
-        }
-    }
-
     fn receive_modern(&mut self, request: Request, cx: &mut Context<'_>) {
         if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
             let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
@@ -287,7 +258,8 @@ impl<C: Channel> ChannelServer<C> {
         }
         match era::admit(&request, None) {
             Ok(admitted) => {
-                let begun = modern::begin(&self.core, request, admitted, self.principal.clone());
+                let begun =
+                    modern::begin(&self.core, request, admitted, self.principal.clone(), self.env.clone());
                 self.begin_modern(begun, cx);
             }
             Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),
@@ -310,20 +282,18 @@ impl<C: Channel> ChannelServer<C> {
                 self.modern.insert(id.clone(), Cancellable::Resuming);
                 self.carried.push(Carried::Resuming(id, future));
             }
-            modern::Begun::Call(mut call) => loop {
+            modern::Begun::Call(mut call) => {
                 match call.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => {
-                        if let Some(shared) = call.shared() {
-                            self.modern.insert(call.id().clone(), Cancellable::Running(shared));
-                        }
-                        return self.carried.push(Carried::Modern(call));
-                    }
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                if let Some(shared) = call.shared() {
+                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
+                }
+                self.carried.push(Carried::Modern(call));
+            }
         }
     }
 
@@ -331,35 +301,22 @@ impl<C: Channel> ChannelServer<C> {
         match begun {
             legacy::Begun::Accepted => {}
             legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
-            legacy::Begun::Exchange(mut exchange) => loop {
+            legacy::Begun::Exchange(mut exchange) => {
                 match exchange.poll_event(cx) {
                     Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Release(_)) => {}
                     Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
                     Poll::Ready(Event::Nothing) => return,
-                    Poll::Pending => return self.carried.push(Carried::Legacy(exchange)),
+                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
                 }
-            },
+                self.carried.push(Carried::Legacy(exchange));
+            }
         }
     }
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
+        process::refused(refusal);
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         self.channel.send(&emit::error(id, refusal, revision));
-    }
-
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
-    /// the answer might never be read.
-    fn is_full(&self) -> bool {
-        let most = self.core.limits.calls_per_channel;
-        self.carried.len() >= most && {
-            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
-            self.carried.len() >= most + waiting
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        self.channel.queued() < self.core.limits.queued_bytes
     }
 
     fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
@@ -407,21 +364,4 @@ impl<C> Drop for ChannelServer<C> {
             session.end();
         }
     }
-}
-
-fn begins_a_call(incoming: &Incoming) -> bool {
-    match incoming {
-        Incoming::One(message) => matches!(message, Message::Request(_)),
-        Incoming::Batch(messages) => {
-            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
-        }
-    }
-}
-
-fn cancelled(id: &Id) -> String {
-    emit::notification("notifications/cancelled", |writer| {
-        writer.open_object();
-        writer.member("requestId", id.as_raw());
-        writer.close_object();
-    })
 }

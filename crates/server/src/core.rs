@@ -4,13 +4,17 @@ use std::time::SystemTime;
 
 use tokio::sync::Notify;
 use trunkline_protocol::codec::{self, Dialect, Reply};
-use trunkline_protocol::{Id, Members, Raw, Refusal, Revision, Writer, emit};
+use trunkline_protocol::{Id, Members, Method, Params, Raw, Refusal, Revision, Writer, emit};
 use trunkline_session::Timestamp;
 
 use crate::call::Handler;
+use crate::env::EnvSources;
+use crate::host::HostOptions;
 use crate::limits::Limits;
+use crate::metrics::{Ended, Metrics, Timing};
 use crate::round::{Lot, Sealer, StateKeys};
 use crate::shutdown::Shutdown;
+use crate::state::States;
 use crate::tally::Tally;
 
 /// What every edge of one server shares.
@@ -23,20 +27,23 @@ pub(crate) struct Core {
     pub(crate) sealer: Sealer,
     pub(crate) shutdown: Shutdown,
     pub(crate) listens: Tally,
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) states: Arc<States>,
+    pub(crate) env: EnvSources,
+    /// Whether roots are taken from `clientInfo` too.
+    pub(crate) client_info_roots: bool,
     calls: AtomicUsize,
     idle: Notify,
 }
 
 impl Core {
-    pub(crate) fn new(
-        handler: Arc<dyn Handler>,
-        limits: Limits,
-        keys: &StateKeys,
-        shutdown: Shutdown,
-    ) -> Arc<Self> {
+    pub(crate) fn new(handler: Arc<dyn Handler>, keys: &StateKeys, options: HostOptions) -> Arc<Self> {
+        let HostOptions {
+            limits, shutdown, metrics, state_limits, state_store, env, client_info_roots, ..
+        } = options;
         let mut writer = Writer::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
-        Arc::new(Self {
+        let core = Arc::new(Self {
             handler,
             server_info: writer.into_raw(),
             listens: Tally::new(limits.listens, limits.listens_per_principal),
@@ -44,9 +51,17 @@ impl Core {
             limits,
             sealer: Sealer::new(keys),
             shutdown,
+            metrics,
+            states: Arc::new(States::new(&state_limits, state_store)),
+            env: EnvSources::new(&env),
+            client_info_roots,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
-        })
+        });
+        if let Some(metrics) = &core.metrics {
+            metrics.attach(&core);
+        }
+        core
     }
 
     /// Renders a response.
@@ -63,7 +78,7 @@ impl Core {
         if self.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let guard = InFlight { core: self.clone() };
+        let guard = InFlight { core: self.clone(), timing: None };
         if self.calls.fetch_add(1, Ordering::SeqCst) >= self.limits.calls {
             return Err(Refusal::TOO_MANY);
         }
@@ -102,6 +117,23 @@ impl Core {
 /// A call that is counted as running.
 pub(crate) struct InFlight {
     core: Arc<Core>,
+    timing: Option<Timing>,
+}
+
+impl InFlight {
+    /// Begins to time the call, if there are metrics.
+    pub(crate) fn time(&mut self, method: Method, params: &Params, revision: Revision) {
+        if let Some(metrics) = &self.core.metrics {
+            self.timing = Some(metrics.begin(&*self.core.handler, method, params, revision));
+        }
+    }
+
+    /// Notes how the call ended; one of which nothing is noted was cancelled.
+    pub(crate) fn end(&mut self, ended: Ended) {
+        if let Some(timing) = &mut self.timing {
+            timing.end(ended);
+        }
+    }
 }
 
 impl Drop for InFlight {

@@ -16,9 +16,8 @@ type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
 /// Answers a call from what the server offers at this moment.
 ///
 /// The snapshot is let go before the returned future runs.
-pub(crate) fn answer(server: &ServerHandle, mut call: Call) -> Answer {
+pub(crate) fn answer(server: &ServerHandle, call: Call) -> Answer {
     let registry = server.registry();
-    call.context = call.context.with_server(server.clone());
     if call.method == Method::ToolsCall && registry.offers.tools {
         // The hot path: the handler's own future is the only one that is boxed.
         return call_tool(&registry, call);

@@ -8,15 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_session::Principal;
+use trunkline_session::{Principal, StateLimits, StateStore};
 use trunkline_transport::{Channel, MemoryChannel};
 
 use crate::call::Handler;
 use crate::channel::ChannelServer;
 use crate::core::Core;
+use crate::env::EnvPolicy;
 use crate::error::BuildError;
 use crate::http::{self, Drained, HttpOptions, HttpService};
+use crate::interceptor::Layers;
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use crate::round::{StateKeys, StateKeysError};
 use crate::server::Server;
 use crate::shutdown::Shutdown;
@@ -29,8 +32,21 @@ pub struct HostOptions {
     /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
     /// do not survive a restart and are known to this process alone.
     pub state_keys: Option<StateKeys>,
+    /// What is around every call, outside of what the handler itself has. Default nothing.
+    pub layers: Layers,
+    /// What counts and times the calls. Default nothing.
+    pub metrics: Option<Metrics>,
     /// The handle that ends the server.
     pub shutdown: Shutdown,
+    /// The bounds of what handlers keep between calls.
+    pub state_limits: StateLimits,
+    /// Where handlers keep what other nodes must find too; `None` is in memory, within [`HostOptions::state_limits`].
+    pub state_store: Option<Arc<dyn StateStore>>,
+    /// The environment variables that handlers may see of their callers. Default none.
+    pub env: EnvPolicy,
+    /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do.
+    /// Default no.
+    pub client_info_roots: bool,
 }
 
 /// A handler ready to be served over any number of transports at once.
@@ -45,11 +61,12 @@ impl Host {
     /// # Errors
     /// The operating system gives no random bytes for a key.
     pub fn new(handler: impl Handler, options: HostOptions) -> Result<Self, StateKeysError> {
-        let keys = match options.state_keys {
-            Some(keys) => keys,
+        let keys = match &options.state_keys {
+            Some(keys) => keys.clone(),
             None => StateKeys::random()?,
         };
-        let core = Core::new(Arc::new(handler), options.limits, &keys, options.shutdown);
+        let handler = options.layers.clone().around(handler);
+        let core = Core::new(handler, &keys, options);
         Ok(Self { core })
     }
 
@@ -80,6 +97,11 @@ impl Host {
     /// Returns the handle that ends the server.
     pub fn shutdown(&self) -> &Shutdown {
         &self.core.shutdown
+    }
+
+    /// Returns how many states handlers keep in memory, and how many in the store.
+    pub fn states(&self) -> (usize, usize) {
+        self.core.states.count()
     }
 
     /// Returns how many calls run, and how many wait for an answer.

@@ -33,11 +33,13 @@ pub struct Limits {
     pub body_within: Duration,
     /// How long the head of a request may take to arrive. Default 10 s.
     pub head_within: Duration,
-    /// How long a connection may make no progress while there is something to write. Default 1 minute; then it is cut.
+    /// How long a peer may take none of what is written to it before its connection is cut. Default 30 s; until then it
+    /// holds its buffers and the call that it waits for.
     pub write_within: Duration,
     /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
     pub connections: usize,
-    /// Connections of one address at one time, the loopback excepted. Default 256.
+    /// Connections of one address at one time, the loopback excepted; of IPv6 one network of 64 bits counts as one address.
+    /// Default 256.
     pub connections_per_address: usize,
     /// Standing GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,
@@ -66,7 +68,7 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             body_within: Duration::from_secs(30),
             head_within: Duration::from_secs(10),
-            write_within: Duration::from_secs(60),
+            write_within: Duration::from_secs(30),
             connections: 10_000,
             connections_per_address: 256,
             streams_per_session: 4,

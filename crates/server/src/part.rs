@@ -20,6 +20,18 @@ pub trait Part {
     fn add_to(self, parts: &mut Parts);
 }
 
+/// Parts whose handlers share one value, such as those of an `impl` block; a server takes it in an [`Arc`].
+pub trait SharedPart: Send + Sync + 'static {
+    /// Adds the parts, each with its own reference to the value.
+    fn add_shared(self: Arc<Self>, parts: &mut Parts);
+}
+
+impl<P: SharedPart> Part for Arc<P> {
+    fn add_to(self, parts: &mut Parts) {
+        self.add_shared(parts);
+    }
+}
+
 impl<P: Part> Part for Vec<P> {
     fn add_to(self, parts: &mut Parts) {
         for part in self {

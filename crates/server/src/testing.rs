@@ -8,7 +8,8 @@ use trunkline_protocol::codec::{Dialect, write_reply};
 use trunkline_protocol::{Method, Params, Raw, Refusal, Revision, Writer};
 use trunkline_session::Principal;
 
-use crate::call::{Call, Caller, Context, Handler, Outcome, Shared};
+use crate::call::{Call, Caller, Context, Handler, Outcome, Shared, Surroundings};
+use crate::env::Env;
 use crate::server::{Server, ServerHandle};
 
 pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
@@ -17,10 +18,12 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         revision,
         capabilities: capabilities.into(),
         client: None,
+        request_id: None,
         session: None,
         bag: None,
         log_level: None,
         progress_token: None,
+        env: Env::NONE,
     }
 }
 
@@ -32,7 +35,9 @@ pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Call {
 
 pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> Call {
     let members = Raw::from(params).members().unwrap();
-    let shared = Shared::new(method, Params { members, meta: None }, caller, Vec::new());
+    let surroundings = Surroundings { states: Arc::default(), session: None };
+    let params = Params { members, meta: None };
+    let shared = Shared::new(method, params, caller, Vec::new(), surroundings);
     Call { method, continuation: None, context: Context::new(Arc::new(shared)) }
 }
 
@@ -72,4 +77,25 @@ pub(crate) fn call_text(server: &Server, tool: &str, arguments: &Value) -> Strin
 pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, row: &Refusal, message: &str) {
     let refusal = outcome.unwrap_err();
     assert!(refusal.is(row) && refusal.message().contains(message), "{refusal:?}");
+}
+
+/// A folder of one test, which goes when the test is over.
+pub(crate) struct Folder(std::path::PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

@@ -66,3 +66,35 @@ impl Default for EventLimits {
         Self { events: 256, bytes: 1 << 20, age: Duration::from_secs(5 * 60), total_bytes: 64 << 20 }
     }
 }
+
+/// The bounds of state bags, of each kind for itself.
+///
+/// When a bound on their number is passed the bag that was not used for longest goes, so that a client which forgets its
+/// handles keeps nobody out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateLimits {
+    /// How many bags there may be. Default 10,000; beyond it the least recently used goes. A bag costs under 300 bytes
+    /// beside what is in it.
+    pub total: usize,
+    /// How many bags one [`Named`](crate::Principal::Named) principal may have. Default 100; beyond it that principal's least
+    /// recently used goes. For the others, who are not one party each, only `total` applies.
+    pub per_principal: usize,
+    /// How much JSON one stored bag may hold, in bytes. Default 64 KiB; the worst case costs `total` times as much.
+    pub bytes: usize,
+    /// How long a bag lives without being used. Default 30 minutes; a legacy session's own bag lives as long as the session.
+    pub idle: Duration,
+    /// How long a bag lives however much it is used. Default 24 hours.
+    pub absolute: Duration,
+}
+
+impl Default for StateLimits {
+    fn default() -> Self {
+        Self {
+            total: 10_000,
+            per_principal: 100,
+            bytes: 64 << 10,
+            idle: Duration::from_secs(30 * 60),
+            absolute: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}

@@ -41,6 +41,10 @@ impl SessionId {
             .map(Self)
     }
 
+    pub(crate) const fn bits(self) -> u128 {
+        self.0
+    }
+
     /// Returns the first eight characters, which are enough to follow a session through a log and too few to use it.
     pub fn short(self) -> ShortId {
         ShortId((self.0 >> 96) as u32)

@@ -6,22 +6,38 @@
 //! ```
 //! use trunkline::prelude::*;
 //!
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Pair { a: i64, b: i64 }
+//! /// Adds two integers.
+//! #[tool]
+//! async fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> trunkline::Result<()> {
-//! let add = Tool::new("add").description("Adds two integers.").run(async |Pair { a, b }| a + b);
 //! let server = Server::new("demo").with(add);
 //! assert_eq!(server.call("add", serde_json::json!({"a": 2, "b": 3})).await?.structured.unwrap().as_str(), "5");
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Whatever the attributes make, builders make too:
+//!
+//! ```
+//! # use trunkline::prelude::*;
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Pair { a: i64, b: i64 }
+//!
+//! let add = Tool::new("add").description("Adds two integers.").run(async |Pair { a, b }| a + b);
+//! # let _ = Server::new("demo").with(add);
+//! ```
 
+pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, BuildError, CallError, Context, Host, HostOptions, Limits, Prompt, Resource, ResourceTemplate,
-    ServeError, Server, ServerHandle, Shutdown, StateKeys, Tool, ToolError, http, stdio,
+    AskError, Binding, BuildError, Call, CallError, ConcurrencyLimit, Context, EnvPolicy, Form, Host,
+    HostOptions, Interceptor, Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate,
+    Sandbox, Secret, ServeError, Server, ServerHandle, Shutdown, State, StateError, StateKeys, Stored,
+    Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
@@ -31,12 +47,23 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 
 /// Everything that a handler usually needs.
 pub mod prelude {
+    pub use trunkline_macros::{Form, parts, prompt, resource, tool};
     pub use trunkline_server::protocol::Level;
     pub use trunkline_server::protocol::model::{
         CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
     };
     pub use trunkline_server::{
-        Confirm, Context, Fields, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask,
-        http, sample, stdio,
+        Binding, Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool,
+        ToolError, ask, http, sample, stdio,
     };
+}
+
+/// What the attributes expand to; not for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+    pub use trunkline_server::protocol::Raw;
+    pub use trunkline_server::protocol::model::PromptArgument;
+    pub use trunkline_server::{Form, NoArguments, Part, Parts, SharedPart, ask, form, returned};
 }

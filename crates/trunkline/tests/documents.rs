@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline::Limits;
 use trunkline::protocol::envelope::Bounds;
-use trunkline::session::{EventLimits, SessionLimits};
+use trunkline::session::{EventLimits, SessionLimits, StateLimits};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders up").to_owned()
@@ -26,7 +26,22 @@ fn the_readme_shows_the_example_as_it_is() {
     let example = read("examples/demo.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
-    assert!(code.lines().count() <= 15, "the README promises fifteen lines");
+    let parts = code.split_once("\n\n").expect("its imports").1;
+    let parts = parts.split_once("#[tokio::main]").expect("what serves them").0;
+    for part in parts.split_terminator("\n\n") {
+        assert!(part.lines().count() <= 5, "the README promises five lines for {part}");
+    }
+    for attribute in ["#[tool]", "#[prompt]", "#[resource("] {
+        assert!(parts.contains(attribute), "the README promises a part by {attribute}");
+    }
+    assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "the README promises fifteen lines");
+}
+
+#[test]
+fn the_page_of_interceptors_shows_the_example_as_it_is() {
+    let example = read("examples/interceptors.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("docs/interceptors.md").contains(&format!("```rust\n{code}```\n")));
 }
 
 #[test]
@@ -54,6 +69,7 @@ fn files_that_documents_name_are_there() {
         "CONTRIBUTING.md",
         "SECURITY.md",
         "docs/limits.md",
+        "docs/interceptors.md",
         "docs/write-a-transport.md",
     ] {
         let spans = code_spans(&read(document));
@@ -136,8 +152,8 @@ fn every_default_is_in_the_document_of_limits() {
             stream_after: time,
             keep_alive: time,
             body_within: time,
-            write_within: time,
             head_within: time,
+            write_within: time,
             connections: count,
             connections_per_address: count,
             streams_per_session: count,
@@ -153,6 +169,7 @@ fn every_default_is_in_the_document_of_limits() {
             absolute: time
         }),
         rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
+        rows!(StateLimits { total: count, per_principal: count, bytes: size, idle: time, absolute: time }),
     ]
     .concat();
     let document = read("docs/limits.md");

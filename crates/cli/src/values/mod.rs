@@ -5,9 +5,11 @@ mod duration;
 mod endpoint_path;
 mod listen_address;
 mod size;
+mod variable_name;
 
 pub(crate) use self::auth_source::AuthSource;
 pub(crate) use self::duration::parse_duration;
 pub(crate) use self::endpoint_path::parse_endpoint_path;
 pub(crate) use self::listen_address::ListenAddress;
 pub(crate) use self::size::parse_size;
+pub(crate) use self::variable_name::parse_variable_name;

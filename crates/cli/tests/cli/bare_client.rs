@@ -95,12 +95,13 @@ impl Connection {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Reads until a text has come.
+    /// Reads until a text has come, and returns everything so far.
     #[track_caller]
-    pub(crate) fn read_until(&mut self, text: &str) {
+    pub(crate) fn read_until(&mut self, text: &str) -> String {
         while !String::from_utf8_lossy(&self.read).contains(text) {
             assert!(self.read_more() > 0, "the connection ended before `{text}`: {}", self.seen());
         }
+        self.seen()
     }
 
     /// Reads until the server closes the connection and returns everything that it sent.

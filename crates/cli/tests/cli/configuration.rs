@@ -39,6 +39,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (&["serve", "--auth", "basic:file"], &["bearer:FILE"]),
         (&["serve", "--log-level", "loud"], &["error, warn, info, debug, trace"]),
         (&["serve", "--log-format", "xml"], &["text, json"]),
+        (&["serve", "--env", "A=B"], &["the name alone"]),
         (&["serve", "--stdio", "--http", ":0"], &["--stdio", "--http"]),
         (&["serve", "--stdio", "--auth", "bearer:x"], &["--stdio", "--auth"]),
         (&["serve", "--auth", "bearer:x", "--insecure-no-auth"], &["--auth", "--insecure-no-auth"]),

@@ -196,3 +196,28 @@ fn one_connection_carries_several_requests() {
         connection.read_until(&format!("round {round}"));
     }
 }
+
+#[test]
+fn only_the_variables_that_are_named_are_looked_at_and_no_value_is_logged() {
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    for (test, args, status) in [
+        ("env_unnamed", &[][..], 200),
+        ("env_other", &["--env", "OTHER"], 200),
+        ("env", &["--env", "TENANT"], 400),
+    ] {
+        let (running, address) = Running::serve(test, args);
+        // A tab cannot be in a variable, so that the refusal shows that somebody looked.
+        let answer = post(address, &message, &[("X-Env-Tenant", "sentinel\tvalue")]);
+        assert_eq!(answer.status, status, "{test}: {answer:?}");
+        post(address, &message, &[("X-Env-Unknown", "sentinel")]);
+        running.signal(Signal::TERM);
+        let finished = running.wait();
+        assert_eq!(
+            finished.stderr.contains("x-env-unknown"),
+            !args.is_empty(),
+            "{test}: {}",
+            finished.stderr
+        );
+        assert!(!finished.stderr.contains("sentinel"), "{test}: {}", finished.stderr);
+    }
+}

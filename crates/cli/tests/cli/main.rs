@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod bare_client;
+#[cfg(all(test, target_os = "linux"))]
+mod canary;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
@@ -10,8 +12,12 @@ mod http;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]
 mod stdio;
+#[cfg(test)]
+mod trail;

@@ -81,8 +81,14 @@ pub(crate) struct Running {
 impl Running {
     #[track_caller]
     pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_with(args, &[])
+    }
+
+    /// Starts the command with variables in its environment.
+    #[track_caller]
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = command(args);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.envs(variables.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::spawn(command)
     }
 
@@ -98,9 +104,15 @@ impl Running {
     /// Starts a server on a free port and waits until it is ready.
     #[track_caller]
     pub(crate) fn serve(test: &str, args: &[&str]) -> (Self, SocketAddr) {
+        Self::serve_with(test, args, &[])
+    }
+
+    /// Starts a server with variables in its environment.
+    #[track_caller]
+    pub(crate) fn serve_with(test: &str, args: &[&str], variables: &[(&str, &str)]) -> (Self, SocketAddr) {
         let port_file = folder(test).join("address");
         let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
-        let mut running = Self::start(&[&fixed[..], args].concat());
+        let mut running = Self::start_with(&[&fixed[..], args].concat(), variables);
         // Whatever its form, the first line says where the server listens, after the file was written.
         running.wait_for("127.0.0.1:");
         let address = std::fs::read_to_string(&port_file).unwrap();
@@ -133,6 +145,13 @@ impl Running {
                 Err(_) => panic!("no `{text}` on standard error, only:\n{}", self.told),
             }
         }
+    }
+
+    /// Returns the command line as everybody on the machine can read it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn command_line(&self) -> String {
+        let bytes = std::fs::read(format!("/proc/{}/cmdline", self.child.id())).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

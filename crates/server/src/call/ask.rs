@@ -12,7 +12,8 @@ use trunkline_protocol::model::{
 use trunkline_protocol::{Members, Raw, Refusal};
 
 use super::context::Context;
-use super::shared::{Given, Put, Shared};
+use super::given::{Given, Put};
+use super::shared::Shared;
 
 /// A question to the caller's user, model or host, and how its answer is read.
 #[must_use = "a question does nothing until it is given to `Context::ask`"]
@@ -102,6 +103,11 @@ fn elicited(given: Given) -> Result<ElicitResult, AskError> {
 }
 
 /// A flat set of fields that a user fills in.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a form",
+    label = "not a form that a user can fill in",
+    note = "ask for `Confirm`, for a type that derives `Form`, or for `Fields<T>` of a type that has a JSON Schema"
+)]
 pub trait Form: Sized {
     /// Returns the JSON Schema of the fields: an object whose properties are strings, numbers, booleans or choices.
     fn schema() -> Raw;

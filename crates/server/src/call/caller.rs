@@ -1,6 +1,11 @@
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{ClientCapabilities, Implementation};
-use trunkline_protocol::{Level, Raw, Revision};
+use trunkline_protocol::{Id, Level, Raw, Revision};
 use trunkline_session::{Principal, SessionId};
+
+use crate::env::Env;
 
 /// Who sent the latest request of a call, and what that request said about itself.
 ///
@@ -15,6 +20,8 @@ pub struct Caller {
     pub capabilities: Raw,
     /// The client's description of itself, as declared.
     pub client: Option<Raw>,
+    /// The id of the request; a call from within this process has none.
+    pub request_id: Option<Id>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
     /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
@@ -24,6 +31,8 @@ pub struct Caller {
     pub log_level: Option<Level>,
     /// The token under which the caller wants progress, if it does.
     pub progress_token: Option<Raw>,
+    /// The environment variables that the caller brought, of those that the operator allows.
+    pub env: Env,
 }
 
 impl Caller {
@@ -35,5 +44,66 @@ impl Caller {
     /// Returns what the client calls itself, if it says so legibly.
     pub fn client(&self) -> Option<Implementation> {
         Implementation::read(self.client.as_ref()?).ok()
+    }
+
+    /// Returns the kinds of content that the caller's revision has, by their names on the wire.
+    ///
+    /// They follow from the revision alone: no client declares what it can show.
+    pub fn content_types(&self) -> &'static [&'static str] {
+        let dialect = Dialect::of(self.revision);
+        match (dialect.audio, dialect.resource_link) {
+            (_, true) => &["text", "image", "resource", "audio", "resource_link"],
+            (true, false) => &["text", "image", "resource", "audio"],
+            (false, false) => &["text", "image", "resource"],
+        }
+    }
+}
+
+/// Writes what may be shown: a session by the beginning of its id, and of variables only their names.
+impl Serialize for Caller {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Caller", 6)?;
+        object.serialize_field("principal", &self.principal.to_string())?;
+        object.serialize_field("revision", self.revision.as_str())?;
+        object.serialize_field("capabilities", &self.capabilities)?;
+        object.serialize_field("client", &self.client)?;
+        object.serialize_field("session", &self.session.map(|session| session.short().to_string()))?;
+        object.serialize_field("env", &self.env)?;
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::env::Secret;
+    use crate::testing::caller;
+
+    #[test]
+    fn content_types_follow_from_the_revision() {
+        for (revision, last) in [
+            (Revision::V2024_11_05, "resource"),
+            (Revision::V2025_03_26, "audio"),
+            (Revision::V2025_06_18, "resource_link"),
+            (Revision::V2025_11_25, "resource_link"),
+            (Revision::V2026_07_28, "resource_link"),
+        ] {
+            assert_eq!(caller(revision, &json!({})).content_types().last(), Some(&last), "{revision}");
+        }
+    }
+
+    #[test]
+    fn a_caller_that_is_printed_or_serialized_shows_the_names_of_its_variables_only() {
+        let mut caller = caller(Revision::NEWEST, &json!({ "sampling": {} }));
+        caller.env = Env::new(vec![("TOKEN".into(), Secret::new("sentinel"))]);
+        let id = SessionId::random();
+        caller.session = Some(id);
+        let written = serde_json::to_value(&caller).unwrap();
+        assert_eq!(written["env"], json!(["TOKEN"]));
+        assert_eq!(written["capabilities"], json!({ "sampling": {} }));
+        let shown = format!("{written} {caller:?}");
+        assert!(!shown.contains("sentinel") && !shown.contains(&id.to_string()), "{shown}");
     }
 }

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use trunkline_protocol::model::{
-    ClientCapabilities, ElicitResult, Implementation, Root, SampleQuestion, SampleResult,
+    ClientCapabilities, ElicitResult, Implementation, SampleQuestion, SampleResult,
 };
-use trunkline_protocol::{Level, Raw, Revision};
-use trunkline_session::Principal;
+use trunkline_protocol::{Level, Raw, Revision, TraceContext};
+use trunkline_session::{Principal, SessionId, ShortId};
 
 use super::ask::{self, Ask, AskAll, AskError, Asking};
 use super::caller::Caller;
@@ -60,6 +60,16 @@ impl Context {
     /// Returns what the client calls itself, if it says so.
     pub fn client(&self) -> Option<Implementation> {
         self.shared.with_caller(Caller::client)
+    }
+
+    /// Returns the kinds of content that the caller's revision has, by their names on the wire.
+    pub fn content_types(&self) -> &'static [&'static str] {
+        self.shared.with_caller(Caller::content_types)
+    }
+
+    /// Returns the beginning of the id of the caller's legacy session, for display; no other caller has a session.
+    pub fn session_id(&self) -> Option<ShortId> {
+        self.shared.with_caller(|caller| caller.session.map(SessionId::short))
     }
 
     /// Returns the server, to add and remove its parts while it runs; `None` under a handler of another kind.
@@ -120,20 +130,22 @@ impl Context {
         self.ask(ask::sample(question)).await
     }
 
-    /// Asks the caller's host for its roots.
-    ///
-    /// # Errors
-    /// As [`Context::ask`].
-    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
-        self.ask(ask::roots()).await
-    }
-
     /// Waits until the caller has cancelled the call.
     ///
     /// The handler's own future is dropped then; this is for what it has started elsewhere.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.shared.clone();
         async move { shared.cancelled().await }
+    }
+
+    /// Reports whether a question is open, so that the call waits for its caller and not for its handler.
+    pub fn is_waiting(&self) -> bool {
+        self.shared.has_open_questions()
+    }
+
+    /// Returns the trace that the request which began the call belongs to, if it names one legibly.
+    pub fn trace(&self) -> Option<TraceContext> {
+        TraceContext::read(self.shared.params().meta.as_ref())
     }
 
     /// Reports whether the caller has cancelled the call.

@@ -7,10 +7,13 @@
 mod ask;
 mod caller;
 mod context;
+mod given;
 mod note;
 mod outcome;
+mod questions;
 mod running;
 mod shared;
+mod surroundings;
 
 pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, open_url, roots, sample};
 pub use self::caller::Caller;
@@ -19,3 +22,4 @@ pub(crate) use self::note::Note;
 pub use self::outcome::{BoxFuture, Call, Continuation, Handler, Outcome, Round};
 pub(crate) use self::running::{Running, Step};
 pub(crate) use self::shared::Shared;
+pub(crate) use self::surroundings::{SessionKeep, Surroundings};

@@ -8,6 +8,13 @@ pub(crate) enum Note {
     Log { level: Level, logger: Option<String>, data: Raw },
 }
 
+/// What an exchange must act on before it polls a call again.
+pub(crate) enum Urgent {
+    Cancelled,
+    Note(Note),
+    Nothing,
+}
+
 impl Note {
     /// Writes the notification for a caller, if the caller wants it.
     pub(crate) fn render(

@@ -68,6 +68,13 @@ pub trait Handler: Send + Sync + 'static {
         tool: &str,
     ) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
 
+    /// Reports whether there is a tool of this name, for metrics, which would otherwise let callers choose labels.
+    ///
+    /// The tools of a handler that does not say share one series.
+    fn has_tool(&self, _tool: &str) -> bool {
+        false
+    }
+
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
 
@@ -79,6 +86,11 @@ impl Call {
     /// Returns the parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
     pub fn params(&self) -> &Params {
         self.context.shared().params()
+    }
+
+    /// Returns what the call names: the tool, the prompt or the URI of the resource, as the caller wrote it.
+    pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.params().get(self.method.mirrored_name()?)?.as_text()
     }
 
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.

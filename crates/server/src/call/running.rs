@@ -7,9 +7,10 @@ use std::time::Duration;
 use trunkline_protocol::Refusal;
 use trunkline_protocol::model::Question;
 
-use super::note::Note;
+use super::note::{Note, Urgent};
 use super::outcome::{BoxFuture, Call, Handler, Outcome};
-use super::shared::{Shared, Urgent};
+use super::shared::Shared;
+use crate::metrics::process;
 
 /// A call in progress: the handler's future and what it shares with its exchange.
 ///
@@ -126,8 +127,9 @@ impl Running {
 }
 
 fn panicked() -> Refusal {
+    process::panicked();
     tracing::error!("a handler panicked; its caller gets an internal error");
-    Refusal::INTERNAL
+    Refusal::PANICKED
 }
 
 impl Drop for Running {

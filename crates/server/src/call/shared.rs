@@ -1,23 +1,28 @@
 use std::collections::VecDeque;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::model::{Question, Root};
 use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 
-use super::ask::{Ask, AskError, Asking};
+use super::ask::AskError;
 use super::caller::Caller;
-use super::note::Note;
+use super::given::Given;
+use super::note::{Note, Urgent};
+use super::surroundings::Surroundings;
+use crate::env::{Env, Secret};
 
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
 
+/// The secrets that one call is watched for.
+const MOST_SECRETS: usize = 128;
+
 /// Why most questions that cannot be put cannot be put.
-const UNDECLARED: &str = "the client did not declare the capability";
+pub(super) const UNDECLARED: &str = "the client did not declare the capability";
 
 /// What a call's future and the exchange that carries it share.
 ///
@@ -26,39 +31,53 @@ const UNDECLARED: &str = "the client did not declare the capability";
 pub(crate) struct Shared {
     method: Method,
     params: Params,
+    surroundings: Surroundings,
+    /// The roots of a caller without a session, once they were asked for.
+    pub(crate) roots: OnceCell<Vec<Root>>,
     state: Mutex<State>,
     cancel: Notify,
 }
 
 #[derive(Debug)]
-struct State {
-    caller: Caller,
+pub(super) struct State {
+    pub(super) caller: Caller,
+    /// The secrets of every request that the call has lived through.
+    pub(super) secrets: Vec<Secret>,
     /// Answers that came with a request, by key, not yet used.
-    answers: Vec<(String, Raw)>,
+    pub(super) answers: Vec<(String, Raw)>,
     /// Answers that were used, kept while the call may have to be replayed from its start.
-    used: Option<Vec<(String, Raw)>>,
-    asked: Vec<Asked>,
-    unnamed: usize,
-    notes: VecDeque<Note>,
-    progress: f64,
-    parked: bool,
-    release: Option<Duration>,
-    cancelled: bool,
-    exchange: Option<Waker>,
+    pub(super) used: Option<Vec<(String, Raw)>>,
+    pub(super) asked: Vec<Asked>,
+    pub(super) unnamed: usize,
+    pub(super) notes: VecDeque<Note>,
+    pub(super) progress: f64,
+    pub(super) parked: bool,
+    pub(super) release: Option<Duration>,
+    pub(super) cancelled: bool,
+    /// The server has ended the handler, while the caller still waits for the answer that says so.
+    pub(super) given_up: bool,
+    pub(super) exchange: Option<Waker>,
 }
 
 #[derive(Debug)]
-struct Asked {
-    key: String,
-    question: Question,
-    sent: bool,
-    answer: Option<Result<Given, AskError>>,
-    asker: Option<Waker>,
+pub(super) struct Asked {
+    pub(super) key: String,
+    pub(super) question: Question,
+    pub(super) sent: bool,
+    pub(super) answer: Option<Result<Given, AskError>>,
+    pub(super) asker: Option<Waker>,
 }
 
 impl Shared {
-    pub(crate) fn new(method: Method, params: Params, caller: Caller, answers: Vec<(String, Raw)>) -> Self {
+    pub(crate) fn new(
+        method: Method,
+        params: Params,
+        caller: Caller,
+        answers: Vec<(String, Raw)>,
+        surroundings: Surroundings,
+    ) -> Self {
         let state = State {
+            secrets: caller.env.secrets().cloned().collect(),
             caller,
             answers,
             used: None,
@@ -69,12 +88,20 @@ impl Shared {
             parked: false,
             release: None,
             cancelled: false,
+            given_up: false,
             exchange: None,
         };
-        Self { method, params, state: Mutex::new(state), cancel: Notify::const_new() }
+        Self {
+            method,
+            params,
+            surroundings,
+            roots: OnceCell::const_new(),
+            state: Mutex::new(state),
+            cancel: Notify::const_new(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,6 +111,15 @@ impl Shared {
 
     pub(crate) fn params(&self) -> &Params {
         &self.params
+    }
+
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// Returns the secrets that nothing which the call says may hold.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        self.lock().secrets.clone()
     }
 
     pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
@@ -131,92 +167,6 @@ impl Shared {
         let mut state = self.lock();
         state.release = Some(retry);
         wake(state.exchange.take(), state);
-    }
-
-    // What the handler asks.
-
-    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
-    pub(crate) fn put(&self, key: Option<String>, question: Question) -> Result<Put, AskError> {
-        let mut state = self.lock();
-        if !self.method.may_ask() {
-            return Err(AskError::unsupported(&question, "this method cannot put questions"));
-        }
-        let key = key.unwrap_or_else(|| {
-            state.unnamed += 1;
-            format!("q{}", state.unnamed)
-        });
-        if state.asked.iter().any(|asked| asked.key == key) {
-            return Err(AskError::KeyInUse(key));
-        }
-        if let Some(at) = state.answers.iter().position(|(given, _)| *given == key) {
-            let (key, raw) = state.answers.remove(at);
-            // A malformed answer is not an error: the question is simply put again.
-            if let Ok(answer) = question.read_answer(&raw) {
-                if let Some(used) = &mut state.used {
-                    used.push((key, raw.clone()));
-                }
-                return Ok(Put::Answered(Given { answer, raw }));
-            }
-        }
-        if !question.allowed_by(&state.caller.capabilities()) {
-            return Err(AskError::unsupported(&question, UNDECLARED));
-        }
-        state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
-        Ok(Put::Open(key))
-    }
-
-    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Given, AskError>> {
-        let mut state = self.lock();
-        let Some(at) = state.asked.iter().position(|asked| asked.key == key) else {
-            return Poll::Ready(Err(AskError::Ended));
-        };
-        let Some(asked) = state.asked.get_mut(at) else { return Poll::Pending };
-        if asked.answer.is_none() {
-            asked.asker = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        let answer = state.asked.remove(at).answer;
-        Poll::Ready(answer.unwrap_or(Err(AskError::Ended)))
-    }
-
-    /// Puts questions whose answers are kept for the next time that the handler is called.
-    pub(crate) async fn collect(
-        self: &Arc<Self>,
-        questions: Vec<(String, Question)>,
-    ) -> Result<(), AskError> {
-        let mut asked: Vec<_> = questions
-            .into_iter()
-            .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
-            .collect();
-        let mut answers = Vec::with_capacity(asked.len());
-        // Every question is polled in every turn, so that all of them are put before the round closes.
-        std::future::poll_fn(|cx| {
-            let mut failed = None;
-            asked.retain_mut(|(key, asking)| match Pin::new(asking).poll(cx) {
-                Poll::Pending => true,
-                Poll::Ready(Ok(raw)) => {
-                    answers.push((std::mem::take(key), raw));
-                    false
-                }
-                Poll::Ready(Err(error)) => {
-                    failed.get_or_insert(error);
-                    false
-                }
-            });
-            match failed {
-                Some(error) => Poll::Ready(Err(error)),
-                None if asked.is_empty() => Poll::Ready(Ok(())),
-                None => Poll::Pending,
-            }
-        })
-        .await?;
-        // As in the other era, a round's answers are all that the next call of the handler is given.
-        self.lock().answers = answers;
-        Ok(())
-    }
-
-    pub(crate) fn withdraw(&self, key: &str) {
-        self.lock().asked.retain(|asked| asked.key != key);
     }
 
     // What the exchange does.
@@ -290,6 +240,7 @@ impl Shared {
     pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, Raw)>) {
         let mut state = self.lock();
         state.parked = false;
+        state.remember(&caller.env);
         state.caller = caller;
         let (for_open, early): (Vec<_>, Vec<_>) =
             answers.into_iter().partition(|(key, _)| state.asked.iter().any(|asked| asked.key == *key));
@@ -364,8 +315,15 @@ impl Shared {
         self.cancel.notify_waiters();
     }
 
+    /// Tells what the handler has started elsewhere to end; the caller still gets an answer.
+    pub(crate) fn give_up(&self) {
+        self.lock().given_up = true;
+        self.cancel.notify_waiters();
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.lock().cancelled
+        let state = self.lock();
+        state.cancelled || state.given_up
     }
 
     pub(crate) async fn cancelled(&self) {
@@ -376,28 +334,19 @@ impl Shared {
     }
 }
 
-/// What an exchange must act on before it polls a call again.
-pub(crate) enum Urgent {
-    Cancelled,
-    Note(Note),
-    Nothing,
-}
-
-/// How a question stands when it has just been put.
-pub(crate) enum Put {
-    Answered(Given),
-    Open(String),
-}
-
-/// An answer, as it was understood and as it came.
-#[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) answer: Answer,
-    pub(crate) raw: Raw,
+impl State {
+    /// Adds the secrets of one more request, as far as there is room.
+    fn remember(&mut self, env: &Env) {
+        for secret in env.secrets() {
+            if self.secrets.len() < MOST_SECRETS && !self.secrets.contains(secret) {
+                self.secrets.push(secret.clone());
+            }
+        }
+    }
 }
 
 /// Wakes a task after the lock is gone, so that the task does not run into it.
-fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
+pub(super) fn wake(waker: Option<Waker>, state: MutexGuard<'_, State>) {
     drop(state);
     if let Some(waker) = waker {
         waker.wake();

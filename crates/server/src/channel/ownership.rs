@@ -2,9 +2,16 @@ use trunkline_session::SessionId;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
+use crate::env::Env;
 
 /// What those need who drive a channel themselves, because it is a part of something else.
 impl<C: Channel> ChannelServer<C> {
+    /// Sets the variables that the client brought when it opened the channel.
+    pub(crate) fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
     /// Sets the name under which things are kept between the client's calls.
     pub(crate) fn with_bag(mut self, bag: Option<SessionId>) -> Self {
         self.bag = bag;

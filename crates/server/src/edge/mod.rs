@@ -8,6 +8,9 @@ pub(crate) mod modern;
 
 use std::time::Duration;
 
+use crate::call::Shared;
+use crate::env::scrub;
+
 /// What the carrier of a call must do next.
 pub(crate) enum Event {
     /// Send this message; the call goes on.
@@ -18,6 +21,18 @@ pub(crate) enum Event {
     Answer(Answer),
     /// The call is over, and its caller wants no answer.
     Nothing,
+}
+
+impl Event {
+    /// Removes the caller's secrets from what is said, whoever put them there.
+    pub(crate) fn scrubbed(self, shared: &Shared) -> Self {
+        let clean = |message| scrub(message, &shared.secrets());
+        match self {
+            Self::Message(message) => Self::Message(clean(message)),
+            Self::Answer(answer) => Self::Answer(Answer { message: clean(answer.message), ..answer }),
+            other => other,
+        }
+    }
 }
 
 /// A final answer.

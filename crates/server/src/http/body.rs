@@ -8,13 +8,18 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use trunkline_protocol::Refusal;
 
+use crate::metrics::process::Present;
+
 /// The body of a response: nothing, one buffer that is written at once, or a stream of events.
 pub struct ResponseBody(Kind);
 
 enum Kind {
     Empty,
     Whole(Bytes),
-    Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>),
+    Stream(
+        Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>,
+        #[expect(dead_code, reason = "it counts")] Present,
+    ),
 }
 
 impl ResponseBody {
@@ -28,8 +33,11 @@ impl ResponseBody {
         Self(Kind::Whole(bytes.into()))
     }
 
-    pub(super) fn stream(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Self {
-        Self(Kind::Stream(Box::pin(body)))
+    pub(super) fn stream(
+        body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+        present: Present,
+    ) -> Self {
+        Self(Kind::Stream(Box::pin(body), present))
     }
 }
 
@@ -38,7 +46,7 @@ impl fmt::Debug for ResponseBody {
         f.write_str(match self.0 {
             Kind::Empty => "ResponseBody(empty)",
             Kind::Whole(_) => "ResponseBody(whole)",
-            Kind::Stream(_) => "ResponseBody(stream)",
+            Kind::Stream(..) => "ResponseBody(stream)",
         })
     }
 }
@@ -52,7 +60,7 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
-            Kind::Stream(body) => body.as_mut().poll_frame(cx),
+            Kind::Stream(body, _) => body.as_mut().poll_frame(cx),
             whole => match std::mem::replace(whole, Kind::Empty) {
                 Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 _ => Poll::Ready(None),
@@ -68,7 +76,7 @@ impl Body for ResponseBody {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Stream(_) => SizeHint::default(),
+            Kind::Stream(..) => SizeHint::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use trunkline_protocol::Raw;
 use trunkline_session::{Event as StoredEvent, EventId, EventStore, StreamId};
 
@@ -45,6 +46,8 @@ impl Carry for Box<ModernCall> {
 pub(super) struct Attached {
     exchange: Option<Box<LegacyExchange>>,
     log: StreamLog,
+    /// How long a question may stay open once nobody is connected to the call.
+    ask_for: Duration,
 }
 
 impl Attached {
@@ -52,8 +55,9 @@ impl Attached {
         exchange: Box<LegacyExchange>,
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
+        ask_for: Duration,
     ) -> Self {
-        Self { exchange: Some(exchange), log: StreamLog::new(session, events) }
+        Self { exchange: Some(exchange), log: StreamLog::new(session, events), ask_for }
     }
 }
 
@@ -79,24 +83,43 @@ impl Carry for Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let Some(mut exchange) = self.exchange.take() else { return };
+        let Some(exchange) = self.exchange.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let stand_in = StreamLog::new(self.log.session.clone(), self.log.events.clone());
-        let mut log = std::mem::replace(&mut self.log, stand_in);
-        runtime.spawn(async move {
-            loop {
-                let event = std::future::poll_fn(|cx| exchange.poll_event(cx)).await;
-                match event {
-                    Event::Message(message) => drop(log.append(&message)),
-                    Event::Release(_) => {}
-                    Event::Answer(answer) => {
-                        log.append(&answer.message);
-                        break;
-                    }
-                    Event::Nothing => break,
+        let log = std::mem::replace(&mut self.log, stand_in);
+        runtime.spawn(go_on_alone(exchange, log, self.ask_for));
+    }
+}
+
+/// Runs an exchange to its end without a response to carry it.
+///
+/// A question that stays open is given up in the end, or a client that never comes back would keep its session for ever.
+async fn go_on_alone(mut exchange: Box<LegacyExchange>, mut log: StreamLog, ask_for: Duration) {
+    let mut give_up = None;
+    loop {
+        give_up = exchange.is_asking().then(|| give_up.unwrap_or_else(|| Instant::now() + ask_for));
+        let next = std::future::poll_fn(|cx| exchange.poll_event(cx));
+        let event = match give_up {
+            None => next.await,
+            Some(at) => match tokio::time::timeout_at(at, next).await {
+                Ok(event) => event,
+                Err(_) => {
+                    exchange.abandon_questions();
+                    give_up = None;
+                    continue;
                 }
+            },
+        };
+        match event {
+            Event::Message(message) => drop(log.append(&message)),
+            Event::Release(_) => {}
+            Event::Answer(answer) => {
+                log.append(&answer.message);
+                return;
             }
-        });
+            Event::Nothing => return,
+        }
+        tokio::task::consume_budget().await;
     }
 }
 
@@ -139,15 +162,26 @@ impl Drop for StreamLog {
     }
 }
 
+/// How many messages of a call are dropped in one turn.
+const MOST_DROPPED: usize = 64;
+
 /// Waits for the first thing that a call does, up to a time after which the response must begin.
 ///
 /// Where no stream is acceptable, what a call says before its answer is dropped, and there is no such time.
 pub(super) async fn first_event(call: &mut impl Carry, may_stream: bool, wait: Duration) -> Option<Event> {
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
+        let mut dropped = 0;
         loop {
             match call.poll_event(cx) {
-                Poll::Ready(Event::Message(_) | Event::Release(_)) if !may_stream => {}
+                // A call that never runs out of words must leave the others their turn.
+                Poll::Ready(Event::Message(_) | Event::Release(_))
+                    if !may_stream && dropped == MOST_DROPPED =>
+                {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(Event::Message(_) | Event::Release(_)) if !may_stream => dropped += 1,
                 Poll::Ready(event) => return Poll::Ready(Some(event)),
                 Poll::Pending if !may_stream => return Poll::Pending,
                 Poll::Pending => {

@@ -13,6 +13,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
+use tracing::Instrument as _;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Mirrored, Route};
 use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
@@ -24,11 +25,13 @@ use super::guard;
 use super::heads::Heads;
 use super::options::HttpOptions;
 use super::sse_pair::SseStreams;
+use super::trail;
 use super::websocket::Sockets;
 use crate::call::BoxFuture;
 use crate::core::Core;
 use crate::edge::Answer;
 use crate::edge::legacy::Sessions;
+use crate::metrics::process::{self, Present};
 use crate::tally::Tally;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -62,7 +65,7 @@ impl HttpService {
         let limits = options.session_limits.clone();
         // A standing channel is a session, whichever revision is spoken on it.
         let tally = Tally::new(limits.total, limits.per_principal);
-        let sessions = Sessions::new(options.session_store(), options.event_store(), limits);
+        let sessions = Sessions::new(core.clone(), options.session_store(), options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
         Self { inner: Arc::new(Inner { core, sessions, sse, sockets, options }) }
     }
@@ -99,7 +102,9 @@ impl HttpService {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        let mut response = self.inner.answer(&parts, body).await;
+        let span = trail::span(&parts);
+        let mut response = self.inner.answer(&parts, body).instrument(span.clone()).await;
+        trail::answered(&span, &response);
         if let Some(origin) = parts.headers.get(ORIGIN)
             && response.status() != StatusCode::FORBIDDEN
         {
@@ -158,23 +163,26 @@ impl Inner {
         if heads.accepts().nothing() {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
+        let env = self.env(parts).map_err(|refusal| (refusal, None))?;
         let limits = &self.core.limits;
         let bytes =
             body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
         match envelope::read(bytes, limits.bounds) {
             Err(Malformed { refusal, id }) => Err((refusal, id)),
-            Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal).await,
+            Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal, env).await,
             Ok(Incoming::One(message)) => {
                 let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
                 let has_session = !matches!(heads.session, Mirrored::Absent);
-                match (era::route_http(&message, version, has_session), message) {
+                let route = era::route_http(&message, version, has_session);
+                trail::routed(&message, &route);
+                match (route, message) {
                     (Route::Modern, Message::Request(request)) => {
-                        self.modern(parts, heads, request, principal).await
+                        self.modern(parts, heads, request, principal, env).await
                     }
                     (Route::Initialize, Message::Request(request)) => {
-                        self.legacy_initialize(&request, heads.accepts(), principal).await
+                        self.legacy_initialize(&request, heads.accepts(), principal, env).await
                     }
-                    (Route::Session, message) => self.legacy_message(heads, message, &principal).await,
+                    (Route::Session, message) => self.legacy_message(heads, message, &principal, env).await,
                     (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
                     _ => Ok(accepted()),
                 }
@@ -228,7 +236,7 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
 pub(super) fn streamed(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::stream(body));
+    let mut response = Response::new(ResponseBody::stream(body, Present::stream()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -241,6 +249,7 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// Makes the response to a request that is refused before it belongs to an era; the version header says how it is read.
 pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
+    process::refused(refusal);
     let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
     let revision = named.unwrap_or(Revision::NEWEST);
     let answer =

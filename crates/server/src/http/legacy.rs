@@ -1,11 +1,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Malformed;
 use trunkline_protocol::era::{Mirrored, SUPPORTED};
-use trunkline_protocol::{Era, Message, Refusal, Request, Revision, meta, sse};
+use trunkline_protocol::{Era, Message, Refusal, Request, Revision, sse};
 use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId, StreamId};
 
 use super::accept::Accepts;
@@ -14,9 +15,11 @@ use super::carry::{Attached, first_event};
 use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, streamed};
 use super::heads::Heads;
 use super::stream::{CallStream, Chunks, millis, write_message};
+use crate::change::{Change, Subscription};
 use crate::core::now;
-use crate::edge::legacy::{self, Begun, LiveSession};
+use crate::edge::legacy::{self, Begun, Carriage, LiveSession};
 use crate::edge::{Answer, Event};
+use crate::env::Env;
 
 impl Inner {
     /// Opens a session.
@@ -25,12 +28,13 @@ impl Inner {
         request: &Request,
         accepts: Accepts,
         principal: Principal,
+        env: Env,
     ) -> Answered {
         if self.core.shutdown.is_draining() {
             return Err((Refusal::SHUTTING_DOWN, Some(request.id.clone())));
         }
         let opened = match legacy::handshake(&self.core, request, principal) {
-            Ok(handshake) => self.sessions.open(handshake.record).await.map(|id| (id, handshake.answer)),
+            Ok(handshake) => self.sessions.open(handshake.record, env).await.map(|id| (id, handshake.answer)),
             Err(refusal) => Err(refusal),
         };
         // In this era a refusal that concerns only the parameters travels as an ordinary answer.
@@ -54,6 +58,7 @@ impl Inner {
         heads: &Heads<'_>,
         message: Message,
         principal: &Principal,
+        env: Env,
     ) -> Answered {
         let accepts = heads.accepts();
         let id = match &message {
@@ -63,7 +68,7 @@ impl Inner {
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
         let sets_level =
             matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
-        let begun = legacy::begin(&self.core, &session, message, accepts.stream);
+        let begun = legacy::begin(&self.core, &session, message, &Carriage { may_ask: accepts.stream, env });
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
         }
@@ -76,15 +81,16 @@ impl Inner {
         heads: &Heads<'_>,
         messages: Vec<Result<Message, Malformed>>,
         principal: &Principal,
+        env: Env,
     ) -> Answered {
         let accepts = heads.accepts();
-        let claims = |message: &Result<Message, Malformed>| matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()));
-        let no_batches = || Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
-        if messages.iter().any(claims) || matches!(heads.session, Mirrored::Absent) {
-            return Err((no_batches(), None));
+        if matches!(heads.session, Mirrored::Absent) {
+            let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
+            return Err((refusal, None));
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
-        let begun = legacy::begin_batch(&self.core, &session, messages, accepts.stream);
+        let carriage = Carriage { may_ask: accepts.stream, env };
+        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage);
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
 
@@ -100,8 +106,9 @@ impl Inner {
             Begun::Answer(answer) => return respond(answer, as_stream),
             Begun::Exchange(exchange) => exchange,
         };
-        let mut call = Attached::new(exchange, session, self.sessions.events().clone());
         let limits = &self.core.limits;
+        let events = self.sessions.events().clone();
+        let mut call = Attached::new(exchange, session, events, limits.parked_for);
         match first_event(&mut call, accepts.stream, limits.stream_after).await {
             Some(Event::Answer(answer)) => respond(answer, as_stream),
             Some(Event::Nothing) => accepted(),
@@ -206,6 +213,8 @@ impl Inner {
         replayed: &[StoredEvent],
     ) -> Result<Response<ResponseBody>, Refusal> {
         session.stand(self.core.limits.streams_per_session)?;
+        // The watch begins before the client can know that it is connected, so that no change is lost in between.
+        session.watch(&*self.core.handler);
         let standing = Standing { inner: self.clone(), session, stream, next };
         let mut opening = render(replayed);
         if standing.session.revision().primes_streams() && next == 0 {
@@ -230,7 +239,7 @@ impl Inner {
         self.sessions.find(id, principal).await
     }
 
-    fn as_stream(&self, accepts: Accepts) -> bool {
+    pub(super) fn as_stream(&self, accepts: Accepts) -> bool {
         (self.options.always_stream && accepts.stream) || !accepts.json
     }
 }
@@ -307,6 +316,10 @@ impl Standing {
 
     /// Waits for what there is to say next; `None` after the last word.
     async fn next_chunk(self) -> Option<(Vec<u8>, Option<Self>)> {
+        // Ended while the last chunk was being written: whoever ended it has woken nobody here.
+        if self.session.is_ended() {
+            return None;
+        }
         let core = self.inner.core.clone();
         let watch = self.session.watch(&*core.handler);
         let mut out = Vec::new();
@@ -317,23 +330,34 @@ impl Standing {
                 sse::write_retry(&mut out, millis(core.limits.keep_alive));
                 Some((out, None))
             }
-            change = watch.change() => {
-                if self.session.is_ended() {
-                    return None;
-                }
-                let message = change.legacy_message();
+            () = self.session.keep().roots.wants_to_ask() => {
+                // Another stream of the session may have been quicker.
+                let Some(request) = self.session.ask_roots() else { return Some((out, Some(self))) };
+                let (id, standing) = self.record(&request);
+                write_message(&mut out, Some(id), &request);
+                Some((out, Some(standing)))
+            }
+            change = self.change_or_end(&watch) => {
+                let message = change?.legacy_message();
                 let (id, standing) = self.record(&message);
                 write_message(&mut out, Some(id), &message);
                 Some((out, Some(standing)))
             }
             () = tokio::time::sleep(core.limits.keep_alive) => {
-                if self.session.is_ended() {
-                    return None;
-                }
                 sse::write_comment(&mut out, "");
                 Some((out, Some(self)))
             }
         }
+    }
+
+    /// Waits for a change; `None` when the session ends, which wakes whoever waits here.
+    async fn change_or_end(&self, watch: &Subscription) -> Option<Change> {
+        std::future::poll_fn(|cx| {
+            // Asked first, because that is what makes sure of being woken.
+            let change = watch.poll_change(cx);
+            if self.session.is_ended() { Poll::Ready(None) } else { change.map(Some) }
+        })
+        .await
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
+use super::peer::{Introduced, PeerInfo};
 use super::socket::{Socket, Stream};
 use super::tls::Tls;
 use crate::limits::Limits;
@@ -86,7 +87,9 @@ where
             }
         };
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
-        let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
+        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
+        let service = Introduced { service: service.clone(), peer: core.env.reads_headers().then_some(peer) };
+        let (shutdown, limits) = (shutdown.clone(), limits.clone());
         let acceptor = acceptor.clone();
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.
@@ -193,6 +196,7 @@ struct Crowd {
 
 impl Crowd {
     fn enter(&self, address: IpAddr, most: usize) -> Option<Seat> {
+        let address = party(address);
         if address.is_loopback() {
             return Some(Seat { crowd: None });
         }
@@ -203,6 +207,17 @@ impl Crowd {
         }
         *taken += 1;
         Some(Seat { crowd: Some((self.clone(), address)) })
+    }
+}
+
+/// Returns the address that stands for whoever has this one: an IPv4 address however it is written, and of IPv6 the
+/// network, since one host there has as many addresses as it likes.
+fn party(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+        }
+        other => other,
     }
 }
 
@@ -222,5 +237,28 @@ impl Drop for Seat {
                 seats.remove(address);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_by_party_and_leave_nothing_when_they_go() {
+        let crowd = Crowd::default();
+        let enter = |address: &str| crowd.enter(address.parse().unwrap(), 2);
+        let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];
+        assert!(held.iter().all(Option::is_some));
+        assert!(enter("192.0.2.1").is_none(), "a third of one address");
+        assert!(enter("192.0.2.2").is_some(), "another address");
+        let network = [enter("2001:db8::1"), enter("2001:db8::ffff:2")];
+        assert!(network.iter().all(Option::is_some));
+        assert!(enter("2001:db8::3").is_none(), "a third of one network");
+        assert!(enter("2001:db8:0:1::3").is_some(), "another network");
+        let local: Vec<_> = (0..9).map(|_| enter("::ffff:127.0.0.1")).chain([enter("::1")]).collect();
+        assert!(local.iter().all(Option::is_some), "the loopback is excepted");
+        drop((held, network));
+        assert!(crowd.seats.lock().unwrap().is_empty());
     }
 }

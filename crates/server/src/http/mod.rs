@@ -14,12 +14,14 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod peer;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;
 mod sse_pair;
 mod stream;
 mod tls;
+mod trail;
 mod websocket;
 
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};
@@ -29,4 +31,5 @@ pub use self::endpoint::HttpService;
 pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
 pub use self::options::{HttpOptions, SsePaths};
+pub use self::peer::PeerInfo;
 pub use self::tls::{Tls, TlsError};

@@ -12,6 +12,7 @@ use super::heads::Heads;
 use super::stream::{CallStream, ListenStream};
 use crate::edge::Event;
 use crate::edge::modern::{self, Begun};
+use crate::env::Env;
 
 impl Inner {
     /// Answers a modern request.
@@ -21,15 +22,16 @@ impl Inner {
         heads: &Heads<'_>,
         request: Request,
         principal: Principal,
+        env: Env,
     ) -> Answered {
         let accepts = heads.accepts();
-        let as_stream = self.options.always_stream || !accepts.json;
+        let as_stream = self.as_stream(accepts);
         let id = request.id.clone();
         let admitted = match self.admit(parts, heads, &request) {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(respond(modern::refuse(Some(&id), &refusal), false)),
         };
-        let mut begun = modern::begin(&self.core, request, admitted, principal);
+        let mut begun = modern::begin(&self.core, request, admitted, principal, env);
         if let Begun::Resume(_, future) = begun {
             begun = future.await;
         }

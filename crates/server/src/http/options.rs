@@ -6,6 +6,7 @@ use trunkline_session::{EventLimits, EventStore, MemoryEvents, MemorySessions, S
 use super::auth::{Anonymous, Authenticator};
 use super::cookie::CookieSessions;
 use super::guard::AllowList;
+use super::peer::PeerInfo;
 use super::tls::Tls;
 
 /// How an endpoint is served over HTTP.
@@ -29,6 +30,9 @@ pub struct HttpOptions {
     pub authenticator: Arc<dyn Authenticator>,
     /// Whether answers are event streams even where a plain one would do, for scripts that want that. Default no.
     pub always_stream: bool,
+    /// What a connection is taken for whose listener does not say, such as that of a program which mounts the endpoint.
+    /// Default neither local nor encrypted, so that `X-Env-*` headers are ignored.
+    pub unknown_peer: PeerInfo,
     /// The bounds of legacy sessions.
     pub session_limits: SessionLimits,
     /// Where legacy sessions are kept; `None` is in memory, within [`HttpOptions::session_limits`].
@@ -64,6 +68,7 @@ impl Default for HttpOptions {
             cookie_sessions: None,
             authenticator: Arc::new(Anonymous),
             always_stream: false,
+            unknown_peer: PeerInfo::default(),
             session_limits: SessionLimits::default(),
             sessions: None,
             events: None,

@@ -8,6 +8,8 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
+use crate::metrics::process;
+
 /// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
 /// was spoken on it.
 ///
@@ -37,7 +39,9 @@ impl<H> Socket<H> {
         }
         let within = self.write_within;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-        stuck.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        std::task::ready!(stuck.as_mut().poll(cx));
+        process::cut_slow_reader();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -85,6 +85,7 @@ impl Inner {
         if self.core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
+        let env = self.env(parts)?;
         let share = self.sockets.tally.take(&principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
         self.sockets.spawn(async move {
@@ -92,7 +93,7 @@ impl Inner {
             let Ok(upgraded) = upgrade.await else { return };
             let limit = core.limits.message_bytes;
             let channel = WebSocketChannel::new(TokioIo::new(upgraded), Party::Server, limit).await;
-            let mut server = ChannelServer::new(core, principal, channel).owned();
+            let mut server = ChannelServer::new(core, principal, channel).with_env(env).owned();
             if let Err(error) = (&mut server).await {
                 tracing::debug!(%error, "a WebSocket ended");
             }

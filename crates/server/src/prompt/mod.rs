@@ -49,6 +49,11 @@ impl Prompt {
         }
     }
 
+    /// Takes over the description of a prompt that is known only at run time.
+    pub(crate) fn from_description(described: model::Prompt) -> Self {
+        Self { described, ..Self::new("") }
+    }
+
     /// Sets what humans call the prompt.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.described.title = Some(title.into());

@@ -4,7 +4,11 @@ use trunkline_protocol::model::{GetPromptResult, PromptMessage};
 use crate::error::ToolError;
 
 /// What a prompt's handler may return; text is one message of the user.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not something that a prompt can return")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not something that a prompt can return",
+    label = "a prompt cannot return this",
+    note = "a prompt returns text, a `PromptMessage`, a `Vec` of them, a `GetPromptResult`, or a `Result` of one of these"
+)]
 pub trait IntoPromptResult {
     /// Makes the result.
     ///

@@ -4,6 +4,7 @@ mod page;
 mod rendered;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::page::{ListKind, page};
@@ -23,6 +24,8 @@ pub(crate) struct Registry {
     /// The templates once more, in the order in which they were added and are tried.
     pub(crate) tried: Vec<Arc<TemplateEntry>>,
     pub(crate) offers: Offers,
+    /// What comes from providers, by their place.
+    pub(crate) lent: BTreeMap<usize, Arc<Lent>>,
 }
 
 /// What is advertised; what was offered once stays advertised, so that a list may become empty.
@@ -34,6 +37,17 @@ pub(crate) struct Offers {
     pub(crate) completions: bool,
 }
 
+impl Offers {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+            completions: self.completions || other.completions,
+        }
+    }
+}
+
 impl Registry {
     /// Adds parts, all or none.
     ///
@@ -41,31 +55,77 @@ impl Registry {
     /// The problems that the parts had, and every name that is taken already.
     pub(crate) fn with(&self, parts: Parts) -> Result<Self, Vec<String>> {
         let mut next = self.clone();
-        let mut problems = parts.problems;
+        let mut problems = parts.problems.clone();
         next.offers.tools |= !parts.tools.is_empty();
         next.offers.prompts |= !parts.prompts.is_empty();
         next.offers.resources |= !parts.resources.is_empty() || !parts.templates.is_empty();
-        next.offers.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
-        next.offers.completions |= parts.templates.iter().any(|template| template.completes());
+        problems.extend(next.insert(parts, None).into_iter().map(|collision| collision.to_string()));
+        if problems.is_empty() { Ok(next) } else { Err(problems) }
+    }
+
+    /// Replaces what a source has by what it has now, and returns what had to be left out; `None` if the registry has a
+    /// newer list already.
+    pub(crate) fn lend(&self, at: usize, lent: Lent) -> Option<(Self, Vec<String>)> {
+        let mut next = self.clone();
+        if let Some(before) = next.lent.remove(&at) {
+            if before.turn > lent.turn {
+                return None;
+            }
+            next.take_back(&before.parts);
+        }
+        let named = |problem: &String| format!("provider `{}`: {problem}", lent.source);
+        let mut problems: Vec<_> = lent.parts.problems.iter().map(named).collect();
+        let lent = Arc::new(lent);
+        next.lent.insert(at, lent.clone());
+        let collisions = next.insert(lent.parts.clone(), Some(&lent.source));
+        problems.extend(collisions.into_iter().map(|collision| collision.to_string()));
+        Some((next, problems))
+    }
+
+    /// Adds the parts whose names are free, and returns the others.
+    fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<Collision> {
+        self.offers.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
+        self.offers.completions |= parts.templates.iter().any(|template| template.completes());
+        let (mut collisions, lent, theirs) = (Vec::new(), &self.lent, source);
+        let mut note = |kind, name: &str, owner: Option<&str>| {
+            let [owner, theirs] = [owner, theirs].map(|source| source.map(str::to_owned));
+            collisions.push(Collision { kind, name: name.to_owned(), sources: [owner, theirs] });
+        };
         for tool in parts.tools {
-            problems.extend(insert(&mut next.tools, "tool", tool.name().into(), tool));
+            if let Some(taken) = insert(&mut self.tools, tool.name(), &tool) {
+                note("tool", tool.name(), owner(lent, |parts| &parts.tools, &taken));
+            }
         }
         for prompt in parts.prompts {
-            problems.extend(insert(&mut next.prompts, "prompt", prompt.name().into(), prompt));
+            if let Some(taken) = insert(&mut self.prompts, prompt.name(), &prompt) {
+                note("prompt", prompt.name(), owner(lent, |parts| &parts.prompts, &taken));
+            }
         }
         for resource in parts.resources {
-            problems.extend(insert(&mut next.resources, "resource", resource.uri().into(), resource));
+            if let Some(taken) = insert(&mut self.resources, resource.uri(), &resource) {
+                note("resource", resource.uri(), owner(lent, |parts| &parts.resources, &taken));
+            }
         }
         for template in parts.templates {
-            next.tried.push(template.clone());
-            problems.extend(insert(
-                &mut next.templates,
-                "resource template",
-                template.uri().into(),
-                template,
-            ));
+            match insert(&mut self.templates, template.uri(), &template) {
+                None => self.tried.push(template),
+                Some(taken) => {
+                    note("resource template", template.uri(), owner(lent, |parts| &parts.templates, &taken));
+                }
+            }
         }
-        if problems.is_empty() { Ok(next) } else { Err(problems) }
+        collisions
+    }
+
+    /// Removes what a source had, as far as it is still there.
+    fn take_back(&mut self, parts: &Parts) {
+        parts.tools.iter().for_each(|tool| remove(&mut self.tools, tool.name(), tool));
+        parts.prompts.iter().for_each(|prompt| remove(&mut self.prompts, prompt.name(), prompt));
+        parts.resources.iter().for_each(|resource| remove(&mut self.resources, resource.uri(), resource));
+        for template in &parts.templates {
+            remove(&mut self.templates, template.uri(), template);
+            self.tried.retain(|tried| !Arc::ptr_eq(tried, template));
+        }
     }
 
     /// Removes a template; returns false if there is none.
@@ -75,11 +135,60 @@ impl Registry {
     }
 }
 
-/// Adds an entry, or returns the problem that its name is taken.
-fn insert<T>(entries: &mut BTreeMap<Arc<str>, T>, kind: &str, name: Arc<str>, entry: T) -> Option<String> {
-    if entries.contains_key(&name) {
-        return Some(format!("{kind} `{name}`: there are two of this name"));
+/// What a provider has lent to the registry.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    /// What the provider calls itself.
+    pub(crate) source: String,
+    /// When it was asked, in the order of asking.
+    pub(crate) turn: u64,
+    /// Its parts, those that had to be left out among them.
+    pub(crate) parts: Parts,
+}
+
+/// Two parts of one name, and where they come from; `None` is the server itself.
+struct Collision {
+    kind: &'static str,
+    name: String,
+    sources: [Option<String>; 2],
+}
+
+impl fmt::Display for Collision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name, sources } = self;
+        write!(f, "{kind} `{name}`: ")?;
+        if let [None, None] = sources {
+            return f.write_str("there are two of this name");
+        }
+        let [first, second] = sources.each_ref().map(|source| match source {
+            Some(source) => format!("provider `{source}`"),
+            None => "the server itself".to_owned(),
+        });
+        write!(f, "{first} and {second} both have it")
     }
-    entries.insert(name, entry);
+}
+
+/// Adds an entry, or returns the one that has the name already.
+fn insert<T>(entries: &mut BTreeMap<Arc<str>, Arc<T>>, name: &str, entry: &Arc<T>) -> Option<Arc<T>> {
+    if let Some(taken) = entries.get(name) {
+        return Some(taken.clone());
+    }
+    entries.insert(name.into(), entry.clone());
     None
+}
+
+fn remove<T>(entries: &mut BTreeMap<Arc<str>, Arc<T>>, name: &str, entry: &Arc<T>) {
+    if entries.get(name).is_some_and(|there| Arc::ptr_eq(there, entry)) {
+        entries.remove(name);
+    }
+}
+
+/// Finds the provider that an entry comes from.
+fn owner<'l, T>(
+    lent: &'l BTreeMap<usize, Arc<Lent>>,
+    entries: fn(&Parts) -> &Vec<Arc<T>>,
+    entry: &Arc<T>,
+) -> Option<&'l str> {
+    let from = |lent: &&Arc<Lent>| entries(&lent.parts).iter().any(|there| Arc::ptr_eq(there, entry));
+    lent.values().find(from).map(|lent| lent.source.as_str())
 }

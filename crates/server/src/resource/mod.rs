@@ -46,6 +46,11 @@ impl Resource {
         }
     }
 
+    /// Takes over the description of a resource that is known only at run time.
+    pub(crate) fn from_description(described: model::Resource) -> Self {
+        Self { described, ..Self::new("", "") }
+    }
+
     /// Sets what humans call the resource.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.described.title = Some(title.into());

@@ -6,6 +6,7 @@ use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
 
 use super::template_entry::{ReadExpanded, TemplateEntry};
 use super::{IntoReadResult, finish};
+use crate::call::Context;
 use crate::completer::Completers;
 use crate::function::Function;
 use crate::part::{Part, Parts, set_meta};
@@ -31,6 +32,24 @@ impl ResourceTemplate {
             read: None,
             problems: Vec::new(),
         }
+    }
+
+    /// Takes over the description of a family that is known only at run time.
+    pub(crate) fn from_description(described: model::ResourceTemplate) -> Self {
+        Self { described, ..Self::new("", "") }
+    }
+
+    /// Sets the handler of a family that is known only at run time: an async function of the context and the whole URI.
+    pub(crate) fn read_uri<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(Context, &str) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoReadResult> + Send + 'static,
+    {
+        self.read = Some(Box::new(move |context, _, asked| {
+            let future = handler(context, &asked.uri);
+            Some(Box::pin(async move { finish(future.await, asked) }))
+        }));
+        self
     }
 
     /// Sets what humans call the family.

@@ -1,5 +1,6 @@
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::{ArcSwap, Guard};
 use serde::Serialize;
@@ -12,12 +13,16 @@ use trunkline_protocol::{Members, Method, Params, Raw, Refusal, Revision};
 use trunkline_session::Principal;
 
 use super::Settings;
-use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared};
+use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared, Surroundings};
 use crate::change::{Change, Changes, Filter, Subscription};
 use crate::dispatch;
+use crate::env::Env;
 use crate::error::BuildError;
+use crate::interceptor::{Layers, Next};
 use crate::part::{Part, Parts};
-use crate::registry::Registry;
+use crate::provider::{Notifier, Source};
+use crate::registry::{Lent, Registry};
+use crate::state::States;
 
 /// A server that is built; clones are the same server.
 ///
@@ -27,23 +32,67 @@ pub struct ServerHandle {
     inner: Arc<Inner>,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     settings: Settings,
     registry: ArcSwap<Registry>,
     /// Held by whoever makes the next snapshot, so that no change is lost; never while a handler runs.
     changing: Mutex<()>,
     changes: Changes,
+    sources: Vec<Arc<dyn Source>>,
+    /// How often a source was asked for its list, so that an older list never replaces a newer one.
+    asked: AtomicU64,
+    /// What is kept between calls without a transport; a host has its own.
+    states: Arc<States>,
 }
 
 impl ServerHandle {
-    pub(super) fn new(settings: Settings, registry: Registry) -> Self {
+    /// Makes the server, and takes over what its providers have.
+    ///
+    /// # Errors
+    /// What is wrong with what they have, such as names that are taken already.
+    pub(super) fn new(
+        settings: Settings,
+        registry: Registry,
+        sources: Vec<Arc<dyn Source>>,
+    ) -> Result<Self, Vec<String>> {
         let inner = Inner {
             settings,
             registry: ArcSwap::from_pointee(registry),
             changing: Mutex::new(()),
             changes: Changes::default(),
+            sources,
+            asked: AtomicU64::new(0),
+            states: Arc::default(),
         };
-        Self { inner: Arc::new(inner) }
+        let server = Self { inner: Arc::new(inner) };
+        let mut problems = Vec::new();
+        for (at, source) in server.inner.sources.iter().enumerate() {
+            // Watched before it is asked for its list, so that no change is missed in between.
+            source.watch(Notifier::new(Arc::downgrade(&server.inner), at));
+            problems.extend(server.refresh(at));
+        }
+        if problems.is_empty() { Ok(server) } else { Err(problems) }
+    }
+
+    pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
+        inner.upgrade().map(|inner| Self { inner })
+    }
+
+    /// Takes over anew what a source has, tells whoever watches, and returns what had to be left out and why.
+    pub(crate) fn refresh(&self, at: usize) -> Vec<String> {
+        let Some(source) = self.inner.sources.get(at) else { return Vec::new() };
+        let turn = self.inner.asked.fetch_add(1, Ordering::SeqCst);
+        // The provider's own code runs before the lock is taken.
+        let lent = Lent { source: source.name(), turn, parts: source.clone().parts() };
+        let change = source.change();
+        let problems = {
+            let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some((next, problems)) = self.registry().lend(at, lent) else { return Vec::new() };
+            self.inner.registry.store(Arc::new(next));
+            problems
+        };
+        self.inner.changes.publish(&change);
+        problems
     }
 
     pub(crate) fn registry(&self) -> Guard<Arc<Registry>> {
@@ -56,6 +105,10 @@ impl ServerHandle {
 
     pub(crate) fn list_cache(&self) -> CacheHint {
         self.inner.settings.list_cache
+    }
+
+    pub(crate) fn layers(&self) -> &Layers {
+        &self.inner.settings.layers
     }
 
     /// Adds a part, or several at once: all of them or none.
@@ -129,7 +182,7 @@ impl ServerHandle {
         let mut members = Members::new();
         members.set("name", Raw::from_text(tool));
         members.set("arguments", arguments);
-        match Handler::call(self, local_call(Method::ToolsCall, members)).await? {
+        match Handler::call(self, local_call(Method::ToolsCall, members, self.inner.states.clone())).await? {
             Outcome::Done(Reply::Tool(result)) => Ok(result),
             _ => Err(Refusal::INTERNAL.because("the tool has no result")),
         }
@@ -137,16 +190,18 @@ impl ServerHandle {
 }
 
 /// Makes a call from this process, which can be asked nothing.
-fn local_call(method: Method, members: Members) -> Call {
+fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
     let caller = Caller {
         principal: Principal::Process,
         revision: Revision::NEWEST,
         capabilities: Raw::EMPTY_OBJECT,
         client: None,
+        request_id: None,
         session: None,
         bag: None,
         log_level: None,
         progress_token: None,
+        env: Env::NONE,
     };
     Call {
         method,
@@ -156,6 +211,7 @@ fn local_call(method: Method, members: Members) -> Call {
             Params { members, meta: None },
             caller,
             Vec::new(),
+            Surroundings { states, session: None },
         ))),
     }
 }
@@ -188,8 +244,16 @@ impl Handler for ServerHandle {
         self.registry().tools.get(tool)?.mirrored()
     }
 
+    fn has_tool(&self, tool: &str) -> bool {
+        self.registry().tools.contains_key(tool)
+    }
+
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-        dispatch::answer(self, call)
+        let call = Call { context: call.context.with_server(self.clone()), ..call };
+        if self.layers().is_empty() {
+            return dispatch::answer(self, call);
+        }
+        Next::into_server(self.clone()).run(call)
     }
 
     fn watch(&self, filter: Filter) -> Subscription {

@@ -5,14 +5,17 @@ mod handle;
 mod tests;
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use trunkline_protocol::model::{CacheHint, CallToolResult, Icon, Implementation};
 
+pub(crate) use self::handle::Inner;
 pub use self::handle::ServerHandle;
 use crate::error::{BuildError, CallError};
+use crate::interceptor::{Interceptor, Layers};
 use crate::part::{Part, Parts};
+use crate::provider::{self, PromptProvider, ResourceProvider, Source, ToolProvider};
 use crate::registry::{Offers, Registry};
 
 /// How many items one page of a list has, unless told otherwise.
@@ -26,6 +29,7 @@ pub struct Server {
     settings: Settings,
     offers: Offers,
     parts: Parts,
+    sources: Vec<Arc<dyn Source>>,
     built: OnceLock<Result<ServerHandle, BuildError>>,
 }
 
@@ -36,6 +40,7 @@ struct Settings {
     instructions: Option<String>,
     page_size: usize,
     list_cache: CacheHint,
+    layers: Layers,
 }
 
 impl Server {
@@ -46,8 +51,15 @@ impl Server {
             instructions: None,
             page_size: PAGE_SIZE,
             list_cache: CacheHint::default(),
+            layers: Layers::new(),
         };
-        Self { settings, offers: Offers::default(), parts: Parts::default(), built: OnceLock::new() }
+        Self {
+            settings,
+            offers: Offers::default(),
+            parts: Parts::default(),
+            sources: Vec::new(),
+            built: OnceLock::new(),
+        }
     }
 
     /// Sets the version, in any form; it is `0.0.0` unless set.
@@ -120,6 +132,33 @@ impl Server {
         self.set(|_| {})
     }
 
+    /// Adds the tools of a provider, after the server's own parts and the providers that are there.
+    pub fn tools_from(self, provider: impl ToolProvider) -> Self {
+        self.source(provider::Tools(provider))
+    }
+
+    /// Adds the prompts of a provider, after the server's own parts and the providers that are there.
+    pub fn prompts_from(self, provider: impl PromptProvider) -> Self {
+        self.source(provider::Prompts(provider))
+    }
+
+    /// Adds the resources of a provider, after the server's own parts and the providers that are there.
+    pub fn resources_from(self, provider: impl ResourceProvider) -> Self {
+        self.source(provider::Resources(provider))
+    }
+
+    fn source(mut self, source: impl Source + 'static) -> Self {
+        self.sources.push(Arc::new(source));
+        self.set(|_| {})
+    }
+
+    /// Adds an interceptor around every call.
+    ///
+    /// The first that is added is the outermost: it sees a call first and its answer last.
+    pub fn layer(self, interceptor: impl Interceptor) -> Self {
+        self.set(|settings| settings.layers.push(interceptor))
+    }
+
     /// Changes the settings, and forgets what was built before.
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
@@ -136,9 +175,10 @@ impl Server {
     }
 
     fn build(&self) -> Result<ServerHandle, BuildError> {
-        let empty = Registry { offers: self.offers, ..Registry::default() };
+        let offers = self.sources.iter().fold(self.offers, |offers, source| offers.and(source.offers()));
+        let empty = Registry { offers, ..Registry::default() };
         let registry = empty.with(self.parts.clone()).map_err(BuildError::new)?;
-        Ok(ServerHandle::new(self.settings.clone(), registry))
+        ServerHandle::new(self.settings.clone(), registry, self.sources.clone()).map_err(BuildError::new)
     }
 
     /// Calls a tool without any transport, as this process and in the newest revision.

@@ -87,6 +87,13 @@ impl Tool {
         }
     }
 
+    /// Takes over the description of a tool that is known only at run time, schemas and all.
+    pub(crate) fn from_description(described: model::Tool) -> Self {
+        let input = Input::Given(described.input_schema.clone());
+        let output = described.output_schema.clone().map_or(Output::None, Output::Given);
+        Self { described, input, output, ..Self::new("") }
+    }
+
     /// Sets what humans call the tool.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.described.title = Some(title.into());

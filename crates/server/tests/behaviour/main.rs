@@ -4,16 +4,43 @@
 //! hanging the run.
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 mod support;
 
 #[cfg(test)]
+mod bags;
+#[cfg(test)]
+mod batches;
+#[cfg(test)]
+mod changes;
+#[cfg(test)]
+mod context;
+#[cfg(test)]
+mod disconnects;
+#[cfg(test)]
+mod environment;
+#[cfg(test)]
+mod forms;
+#[cfg(test)]
+mod interceptors;
+#[cfg(test)]
 mod isolation;
+#[cfg(test)]
+mod leftovers;
+#[cfg(test)]
+mod listening;
+#[cfg(test)]
+mod panics;
 #[cfg(test)]
 mod parked;
 #[cfg(test)]
 mod portable_rounds;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod resumption;
+#[cfg(test)]
+mod roots;
 #[cfg(test)]
 mod rounds;
 #[cfg(test)]

@@ -1,1 +1,129 @@
+//! A server in a process of its own, whose memory can be measured: this test program, started once more.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use trunkline_server::http::{HttpOptions, serve as serve_http};
+use trunkline_server::{Binding as _, Context, HostOptions, Limits, Tool, stdio};
+
+use crate::service::{DEADLINE, server};
+
+/// Says what the program is to be; absent, it is a test program.
+const ROLE: &str = "TRUNKLINE_HOSTILE_CHILD";
+
+/// How long the child waits for calls that run when its input ends.
+const LAST_ANSWERS: Duration = Duration::from_millis(300);
+
+/// A server in another process; it is ended when this value goes.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: Option<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts a server that speaks over its standard input and output.
+    pub(crate) fn stdio() -> Self {
+        Self::start("stdio")
+    }
+
+    /// Starts a server that listens, and returns its address.
+    pub(crate) fn http() -> (Self, std::net::SocketAddr) {
+        let mut process = Self::start("http");
+        let line = process.line_with("listening on ");
+        let address = line.rsplit(' ').next().and_then(|text| text.trim().parse().ok());
+        (process, address.unwrap_or_else(|| panic!("no address in {line}")))
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the process that is started is this test itself")]
+    fn start(role: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("a path"))
+            .args(["--exact", "child::serve", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the test program starts");
+        let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Self { child, input, output }
+    }
+
+    /// Reads lines up to one with a text; what the test program says before it serves is passed over.
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let output = self.output.as_mut().expect("its output is ours");
+        loop {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).expect("readable") > 0, "it ended before it said `{text}`");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Returns a figure of the process's memory, such as `VmRSS` or `VmHWM`, in bytes.
+    pub(crate) fn memory(&self, figure: &str) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
+        let line = status.lines().find(|line| line.starts_with(figure)).expect("a figure");
+        let kib = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
+        kib.expect("a number") * 1024
+    }
+
+    /// Waits for the process to end by itself; reports whether it did so without an error, and how long it took.
+    pub(crate) fn ended(&mut self) -> (bool, Duration) {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+                return (status.success(), started.elapsed());
+            }
+            assert!(started.elapsed() < DEADLINE, "the process does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Tells every watcher of many changes at once, as often as it is called.
+fn publish() -> Tool {
+    Tool::new("publish").run(|context: Context| async move {
+        let server = context.server().expect("a server");
+        for n in 0..10 {
+            server.notify_updated(format!("test://page/{n}/{}", "p".repeat(8000)));
+        }
+        "published"
+    })
+}
+
+#[test]
+#[ignore = "serves only as the process that other tests start"]
+fn serve() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let gate = Arc::new(Semaphore::new(0));
+        let limits = Limits { answers_after_end: LAST_ANSWERS, ..Limits::default() };
+        let options = HostOptions { limits, ..HostOptions::default() };
+        let host = server(&gate).with(publish()).host(options).unwrap();
+        if role == "stdio" {
+            return stdio().serve(host).await.unwrap();
+        }
+        // With small buffers in the kernel, what is not read stays with the server soon, and is measured.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_send_buffer_size(32 * 1024).unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1024).unwrap();
+        println!("listening on {}", listener.local_addr().unwrap());
+        let endpoint = host.http(HttpOptions::default());
+        serve_http(listener, &endpoint, endpoint.clone(), DEADLINE).await.unwrap();
+    });
+}

@@ -1,1 +1,123 @@
+//! The end of a server: what runs may finish, what stands is told, what is new is refused.
 
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::net::TcpStream;
+use trunkline_server::Limits;
+use trunkline_server::http::Drained;
+
+use crate::service::{Service, Setup, eventually};
+use crate::wire::{self, Connection};
+
+fn wait_call(id: u64) -> Vec<u8> {
+    wire::modern("tools/call", "wait", &wire::call(id, "wait", &json!({})))
+}
+
+async fn listening(service: &Service) -> Connection {
+    let mut connection = service.connect().await;
+    connection.send(&wire::modern("subscriptions/listen", "-", &wire::listen(9))).await;
+    connection.stream_head().await;
+    connection.read_until("acknowledged").await;
+    connection
+}
+
+async fn standing(service: &Service, session: &str) -> Connection {
+    let mut connection = service.connect().await;
+    connection.send(&wire::bare("GET", &[("Mcp-Session-Id", session)])).await;
+    assert!(connection.stream_head().await.contains("200 OK"));
+    connection.read_chunk().await.expect("the stream opens");
+    connection
+}
+
+#[tokio::test]
+async fn draining_answers_the_call_that_runs_tells_the_streams_and_refuses_the_rest() {
+    let service = Service::start().await;
+    let session = service.session(wire::LEGACY).await;
+    let mut listen = listening(&service).await;
+    let mut stand = standing(&service, &session).await;
+    let mut running = service.connect().await;
+    running.send(&wait_call(1)).await;
+    eventually("the call runs", || service.host.load().0 == 1).await;
+    let mut kept = service.connect().await;
+    kept.send(&wire::modern("tools/call", "echo", &wire::echo(2, "before"))).await;
+    assert_eq!(kept.reply().await.status, 200);
+
+    service.host.shutdown().drain();
+    let last = listen.read_rest().await;
+    assert!(last.contains(r#""id":9,"result""#) && last.contains("complete"), "the closing answer: {last}");
+    let last = stand.read_rest().await;
+    assert!(last.contains("retry: "), "told when to come back: {last}");
+    eventually("the listener is closed", || std::net::TcpStream::connect(service.address).is_err()).await;
+    kept.send(&wire::modern("tools/call", "echo", &wire::echo(3, "after"))).await;
+    let late = kept.reply_or_end().await;
+    assert!(late.is_none_or(|reply| reply.status == 503), "a call after the end began");
+    assert_eq!(service.host.load().0, 1, "the call still runs");
+
+    service.gate.add_permits(1);
+    let answer = running.reply().await;
+    assert_eq!(answer.json()["result"]["content"][0]["text"], "waited");
+    assert_eq!(service.drained().await, Drained::Cleanly);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_longer_than_the_grace_is_ended_and_counted() {
+    let grace = Duration::from_millis(200);
+    let service = Service::start_with(Setup { grace, ..Setup::default() }).await;
+    let mut running = service.connect().await;
+    running.send(&wait_call(1)).await;
+    eventually("the call runs", || service.host.load().0 == 1).await;
+    let (host, started) = (service.host.clone(), Instant::now());
+    host.shutdown().drain();
+    assert_eq!(service.drained().await, Drained::Aborted(1));
+    assert!(started.elapsed() >= grace && started.elapsed() < grace + Duration::from_secs(2));
+    assert!(running.reply_or_end().await.is_none(), "its caller sees the connection end");
+    assert_eq!(host.load(), (0, 0), "nothing outlives the server");
+}
+
+#[tokio::test]
+async fn a_legacy_call_whose_client_left_is_waited_for_and_ended_with_the_grace() {
+    let grace = Duration::from_millis(200);
+    let service = Service::start_with(Setup { grace, ..Setup::default() }).await;
+    let session = service.session(wire::LEGACY).await;
+    let mut running = service.connect().await;
+    running.send(&wire::legacy(&session, &wire::legacy_call(1, "wait", &json!({})))).await;
+    eventually("the call runs", || service.host.load().0 == 1).await;
+    drop(running);
+    let host = service.host.clone();
+    host.shutdown().drain();
+    assert_eq!(service.drained().await, Drained::Aborted(1));
+    eventually("the detached call is ended too", || host.load() == (0, 0)).await;
+}
+
+#[tokio::test]
+async fn peers_that_only_hold_connections_do_not_hold_up_the_end() {
+    let limits = Limits { head_within: Duration::from_millis(200), ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let mut held = Vec::new();
+    for part in ["", "POST /mcp HT", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n"] {
+        let mut connection = service.connect().await;
+        connection.send(part.as_bytes()).await;
+        held.push(connection);
+    }
+    for _ in 0..20 {
+        held.push(listening(&service).await);
+    }
+    service.host.shutdown().drain();
+    assert_eq!(service.drained().await, Drained::Cleanly);
+    for mut connection in held {
+        connection.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn stopping_ends_everything_at_once() {
+    let service = Service::start().await;
+    let mut running = service.connect().await;
+    running.send(&wait_call(1)).await;
+    eventually("the call runs", || service.host.load().0 == 1).await;
+    let address = service.address;
+    service.host.shutdown().stop();
+    assert_eq!(service.drained().await, Drained::Aborted(1));
+    assert!(TcpStream::connect(address).await.is_err());
+}

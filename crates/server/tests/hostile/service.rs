@@ -25,6 +25,9 @@ struct Echo {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Flood {
     count: u32,
+    /// How long each report is.
+    #[serde(default)]
+    bytes: usize,
 }
 
 /// How the server is set up.
@@ -124,7 +127,7 @@ pub(crate) fn server(gate: &Arc<Semaphore>) -> Server {
             }
         }))
         .with(Tool::new("flood").run(|context: Context, flood: Flood| async move {
-            let words = "many words ".repeat(20);
+            let words = "w".repeat(flood.bytes);
             for n in 1..=flood.count {
                 context.progress_with(n, None, words.clone());
                 tokio::task::yield_now().await;

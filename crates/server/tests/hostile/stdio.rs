@@ -1,1 +1,136 @@
+//! Pipes: lines without end, ends without warning, and readers that stop.
 
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::child::Process;
+use crate::service::DEADLINE;
+use crate::wire;
+
+const LIMIT: usize = 4 << 20;
+
+#[test]
+fn a_line_of_a_gibibyte_costs_at_most_twice_the_limit() {
+    let mut process = Process::stdio();
+    let mut input = process.input.take().unwrap();
+    input.write_all(br#"{"jsonrpc":"2.0","id":"first","method":"ping"}"#).unwrap();
+    input.write_all(b"\n").unwrap();
+    process.line_with(r#""id":"first""#);
+    let before = process.memory("VmHWM");
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..1024 {
+        input.write_all(&piece).unwrap();
+    }
+    input.write_all(b"\n{\"jsonrpc\":\"2.0\",\"id\":\"after\",\"method\":\"ping\"}\n").unwrap();
+    let refused = process.line_with("jsonrpc");
+    assert!(refused.contains("-32600") && !refused.contains(r#""id""#), "{refused}");
+    process.line_with(r#""id":"after""#);
+    let grown = process.memory("VmHWM") - before;
+    assert!(grown <= 2 * LIMIT, "it grew by {} KiB", grown / 1024);
+}
+
+#[test]
+fn large_messages_leave_no_memory_behind() {
+    let mut process = Process::stdio();
+    let mut input = process.input.take().unwrap();
+    let large = wire::echo(1, &"y".repeat(LIMIT - 1000));
+    for _ in 0..3 {
+        input.write_all(large.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+        process.line_with(r#""id":1,"result""#);
+    }
+    let kept = process.memory("VmRSS");
+    for n in 0..50 {
+        input.write_all(format!("{}\n", wire::echo(n, "small")).as_bytes()).unwrap();
+        process.line_with("result");
+    }
+    let after = process.memory("VmRSS");
+    assert!(after <= kept + (1 << 20), "small messages made it grow from {kept} to {after}");
+}
+
+#[test]
+fn at_the_end_of_its_input_a_server_answers_what_it_read_and_goes() {
+    let mut process = Process::stdio();
+    let mut input = process.input.take().unwrap();
+    for id in 100..150 {
+        input.write_all(format!("{}\n", wire::echo(id, "last")).as_bytes()).unwrap();
+    }
+    // The last line has no end, and is a message all the same.
+    input.write_all(wire::echo(150, "last").as_bytes()).unwrap();
+    drop(input);
+    let mut output = String::new();
+    process.output.take().unwrap().read_to_string(&mut output).unwrap();
+    for id in 100..=150 {
+        assert!(output.contains(&format!(r#""id":{id},"result""#)), "{id} is not answered");
+    }
+    let (cleanly, took) = process.ended();
+    assert!(cleanly && took < Duration::from_secs(1), "{cleanly} after {took:?}");
+}
+
+#[test]
+fn at_the_end_of_its_input_a_server_does_not_wait_for_ever_for_a_call() {
+    let mut process = Process::stdio();
+    let mut input = process.input.take().unwrap();
+    input.write_all(format!("{}\n", wire::call(1, "wait", &serde_json::json!({}))).as_bytes()).unwrap();
+    drop(input);
+    let (cleanly, took) = process.ended();
+    assert!(cleanly && took < Duration::from_secs(3), "{cleanly} after {took:?}");
+}
+
+#[test]
+fn a_server_whose_output_is_closed_goes() {
+    let mut process = Process::stdio();
+    let mut input = process.input.take().unwrap();
+    input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}\n").unwrap();
+    process.line_with(r#""id":"a""#);
+    drop(process.output.take());
+    // It may have gone before this is written.
+    let _ = input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}\n");
+    let (_, took) = process.ended();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[test]
+fn a_reader_that_stops_stops_the_server_reading_and_loses_nothing() {
+    const REQUESTS: u64 = 20_000;
+    let mut process = Process::stdio();
+    let mut input = process.input.take().unwrap();
+    input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}\n").unwrap();
+    process.line_with(r#""id":"a""#);
+    let before = process.memory("VmRSS");
+    let written = Arc::new(AtomicUsize::new(0));
+    let writer = {
+        let written = written.clone();
+        std::thread::spawn(move || {
+            for id in 0..REQUESTS {
+                input.write_all(format!("{}\n", wire::echo(id, &"z".repeat(500))).as_bytes()).unwrap();
+                written.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+    };
+    let stalled = stalls(&written);
+    assert!(stalled < REQUESTS as usize, "it read all of {stalled} requests without being read");
+    let grown = process.memory("VmRSS").saturating_sub(before);
+    assert!(grown < 4 << 20, "it grew by {} KiB", grown / 1024);
+    for id in 0..REQUESTS {
+        process.line_with(&format!(r#""id":{id},"result""#));
+    }
+    writer.join().unwrap();
+}
+
+/// Waits until a count has stopped to grow, and returns it.
+fn stalls(count: &AtomicUsize) -> usize {
+    let started = Instant::now();
+    let mut last = (count.load(Ordering::SeqCst), Instant::now());
+    while last.1.elapsed() < Duration::from_millis(500) || last.0 == 0 {
+        assert!(started.elapsed() < DEADLINE, "it never stalls");
+        std::thread::sleep(Duration::from_millis(10));
+        let now = count.load(Ordering::SeqCst);
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+    }
+    last.0
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::service::DEADLINE;
 
@@ -48,6 +48,13 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.unwrap(), held: Vec::new() }
+    }
+
+    /// Connects with a window so small that what is not read soon stays with the server.
+    pub(crate) async fn open_deaf(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(2048).unwrap();
+        Self { stream: socket.connect(address).await.unwrap(), held: Vec::new() }
     }
 
     /// Writes as much as the server takes; one that has closed already takes nothing.
@@ -136,10 +143,8 @@ impl Connection {
     }
 
     async fn fill(&mut self) -> bool {
-        let mut buffer = [0; 16 * 1024];
-        let count = self.stream.read(&mut buffer).await.unwrap_or(0);
-        self.held.extend_from_slice(&buffer[..count]);
-        count > 0
+        self.held.reserve(16 * 1024);
+        self.stream.read_buf(&mut self.held).await.unwrap_or(0) > 0
     }
 }
 

@@ -22,6 +22,15 @@ async fn service(secure: bool) -> Service {
 
 /// Opens a stream and calls the tool that tells the name; returns the cookie's value and that name.
 async fn visit(service: &Service, who: &str, cookie: Option<&str>) -> (String, String) {
+    visit_and_call(service, who, cookie, "bag").await
+}
+
+async fn visit_and_call(
+    service: &Service,
+    who: &str,
+    cookie: Option<&str>,
+    called: &str,
+) -> (String, String) {
     let authorization = format!("Bearer {who}-token-0123456");
     let request = |method: &str, path: &str| {
         let mut request = to(service.address, method, path).header("authorization", &authorization);
@@ -36,7 +45,7 @@ async fn visit(service: &Service, who: &str, cookie: Option<&str>) -> (String, S
     let mut events = Events::new(response);
     let (_, path) = within(events.next()).await.unwrap();
     let path = String::from_utf8(path.to_vec()).unwrap();
-    for message in [initialize("2024-11-05"), tool(1, "bag", json!({}))] {
+    for message in [initialize("2024-11-05"), tool(1, called, json!({}))] {
         let posted = status(service.address, request("POST", &path), &message.to_string()).await;
         assert_eq!(posted.0, 202);
         assert!(posted.1.contains_key("set-cookie"));
@@ -90,4 +99,20 @@ async fn there_are_no_cookies_unless_they_are_asked_for() {
     let service = Service::start().await;
     let (_, headers) = status(service.address, to(service.address, "GET", "/sse"), "").await;
     assert!(!headers.contains_key("set-cookie"));
+}
+
+#[tokio::test]
+async fn what_is_kept_under_a_cookie_outlives_the_stream() {
+    let service = service(false).await;
+    let (cookie, count) = visit_and_call(&service, "ann", None, "count").await;
+    assert_eq!(count, "1");
+    service.is_left_alone().await;
+    let counted = async |who: &str, cookie| visit_and_call(&service, who, cookie, "count").await.1;
+    assert_eq!(
+        counted("ann", Some(cookie.as_str())).await,
+        "2",
+        "the stream has ended, what it kept has not"
+    );
+    assert_eq!(counted("bob", Some(cookie.as_str())).await, "1", "another caller has nothing of it");
+    assert_eq!(counted("ann", None).await, "1", "nor has the same caller without the cookie");
 }

@@ -7,16 +7,20 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use trunkline_server::session::Principal;
 use trunkline_server::transport::{Channel, Lines, Party, WebSocketChannel};
 
 use crate::http_client::{Events, send, to};
-use crate::service::{Service, within};
+use crate::service::{Service, variable, within};
 
 /// The transports, by name.
 pub(crate) const TRANSPORTS: &[&str] = &["memory", "lines", "unix", "sse", "websocket", "streamable"];
 
 const LIMIT: usize = 8 << 20;
+
+/// The header by which clients send their variable.
+const HEADER: &str = "x-env-path";
 
 /// A client. Dropping it ends the connection, or whatever stands for one.
 pub(crate) enum Line {
@@ -50,7 +54,7 @@ impl Line {
                 Self::Channel(Box::new(Lines::new(reader, writer, LIMIT)))
             }
             "sse" => {
-                let (events, messages) = open_sse(service.address, &[]).await;
+                let (events, messages) = open_sse(service.address, &[(HEADER, &variable())]).await;
                 Self::Sse { address: service.address, messages, events }
             }
             "websocket" => Self::Channel(Box::new(open_websocket(service.address).await)),
@@ -105,8 +109,9 @@ pub(crate) async fn open_sse(address: SocketAddr, headers: &[(&str, &str)]) -> (
 
 pub(crate) async fn open_websocket(address: SocketAddr) -> WebSocketChannel<TcpStream> {
     let stream = TcpStream::connect(address).await.unwrap();
-    let (socket, response) =
-        tokio_tungstenite::client_async(format!("ws://{address}/ws"), stream).await.unwrap();
+    let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
+    request.headers_mut().insert(HEADER, variable().parse().unwrap());
+    let (socket, response) = tokio_tungstenite::client_async(request, stream).await.unwrap();
     assert_eq!(response.status(), 101);
     WebSocketChannel::new(socket.into_inner(), Party::Client, LIMIT).await
 }
@@ -119,6 +124,10 @@ fn serve(service: &Service, channel: impl Channel) {
 impl Streamable {
     async fn send(&mut self, message: &Value) {
         let mut request = to(self.address, "POST", "/mcp");
+        let is_modern = message["params"]["_meta"].is_object();
+        if is_modern || message["method"] == "initialize" {
+            request = request.header(HEADER, variable());
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if message["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some() {
             request = request.header("mcp-protocol-version", "2026-07-28");

@@ -1,6 +1,8 @@
 //! The same behaviour over every transport, and what is particular to those that share a port with the endpoint.
 
 #[cfg(test)]
+mod caller;
+#[cfg(test)]
 mod cookies;
 #[cfg(test)]
 mod http_client;

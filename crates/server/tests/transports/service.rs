@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use trunkline_server::http::{BearerTokens, Drained, HttpOptions, HttpService, serve};
 use trunkline_server::{
-    Confirm, Context, Host, HostOptions, Limits, Server, ServerHandle, Tool, ToolError, ask,
+    Confirm, Context, EnvPolicy, Host, HostOptions, Limits, Server, ServerHandle, Tool, ToolError, ask,
 };
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
@@ -64,6 +64,13 @@ impl Drop for Begun {
     }
 }
 
+/// A variable that every process has, and that clients over HTTP send.
+pub(crate) const VARIABLE: &str = "PATH";
+
+pub(crate) fn variable() -> String {
+    std::env::var(VARIABLE).unwrap()
+}
+
 /// A server that listens on a free port.
 pub(crate) struct Service {
     pub(crate) address: SocketAddr,
@@ -89,7 +96,9 @@ impl Service {
     pub(crate) async fn start_with(options: HttpOptions, limits: Limits) -> Self {
         let waiting = Waiting(watch::Sender::new(0));
         let parts = server(&waiting).handle().unwrap();
-        let host = Host::new(parts.clone(), HostOptions { limits, ..HostOptions::default() }).unwrap();
+        let names = vec![VARIABLE.to_owned()];
+        let env = EnvPolicy { from_process: names.clone(), from_headers: names };
+        let host = Host::new(parts.clone(), HostOptions { limits, env, ..HostOptions::default() }).unwrap();
         let endpoint = host.http(options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -132,6 +141,16 @@ fn server(waiting: &Waiting) -> Server {
         }))
         .with(Tool::new("large").run(async |Size { bytes }| "x".repeat(bytes)))
         .with(Tool::new("bag").run(async |cx: Context| format!("{}", cx.caller().bag.unwrap())))
+        .with(Tool::new("count").run(async |cx: Context| -> Result<String, ToolError> {
+            let state = cx.state::<u32>(None)?;
+            state.update(|count| *count += 1);
+            Ok(state.get().to_string())
+        }))
+        .with(Tool::new("caller").run(async |cx: Context| -> Result<String, ToolError> {
+            let roots: Vec<String> = cx.roots().await?.into_iter().map(|root| root.uri).collect();
+            let variable = cx.env(VARIABLE).is_some_and(|value| value.expose() == variable());
+            Ok(format!("{} {variable} {}", cx.session_id().is_some(), roots.join(",")))
+        }))
         .with(Tool::new("wait").run(move || {
             let waiting = waiting.clone();
             async move {

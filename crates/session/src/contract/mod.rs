@@ -1,6 +1,6 @@
 //! Suites that every store has to pass, whoever wrote it.
 //!
-//! A store's own test calls [`sessions`] or [`events`] with a function that makes an empty store with given limits. A
+//! A store's own test calls [`sessions`], [`events`] or [`states`] with a function that makes an empty store with given limits. A
 //! breach panics with a sentence that says what a store must do. The suites bring no runtime: they poll on the calling
 //! thread and sleep until woken, so a store that needs a reactor runs it on another thread.
 
@@ -13,9 +13,11 @@ use crate::StoreError;
 
 mod events;
 mod sessions;
+mod states;
 
 pub use self::events::events;
 pub use self::sessions::sessions;
+pub use self::states::states;
 
 /// Waits for a store's answer, which must not be a failure of the store itself.
 #[track_caller]

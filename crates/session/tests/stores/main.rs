@@ -3,6 +3,7 @@
 mod events_model;
 mod memory;
 mod sessions_model;
+mod states;
 mod stress;
 
 use std::pin::pin;

@@ -3,9 +3,11 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::Service;
+use trunkline_server::Metrics;
 use trunkline_server::http::{HttpService, ResponseBody};
 
 use crate::signals::Departure;
@@ -16,40 +18,53 @@ pub(crate) const ALIVE: &str = "/healthz";
 /// The path that answers whether new work should be sent here.
 pub(crate) const READY: &str = "/readyz";
 
-/// The endpoint, with two paths beside it that tell whether the server is well.
+/// The path of the metrics.
+pub(crate) const METRICS: &str = "/metrics";
+
+/// The paths that tell how the server is.
 ///
-/// They need no token, since those who probe have none, and say nothing that is worth one. `Host` and `Origin` are checked
-/// as on the endpoint, so that no page from elsewhere can find out that the server is there.
+/// They need no token, since those who ask have none. `Host` and `Origin` are checked as on the endpoint, so that no page
+/// from elsewhere can find out that the server is there.
 #[derive(Clone, Debug)]
-pub(super) struct WithHealth {
-    endpoint: HttpService,
-    departure: Departure,
+pub(super) struct Probes {
+    pub(super) departure: Departure,
+    pub(super) metrics: Metrics,
+    pub(super) audience: Audience,
 }
 
-impl WithHealth {
-    pub(super) fn new(endpoint: HttpService, departure: Departure) -> Self {
-        Self { endpoint, departure }
+/// Who can reach the probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// Those who run the server: they may know everything.
+    Operators,
+    /// Anybody: they learn whether the server is well, and nothing more.
+    Anybody,
+}
+
+impl Probes {
+    fn knows(&self, path: &str) -> bool {
+        matches!(path, ALIVE | READY) || (path == METRICS && self.audience == Audience::Operators)
     }
 
-    fn probe(&self, request: Request<Incoming>) -> Response<ResponseBody> {
-        let (parts, _) = request.into_parts();
-        if let Some(refusal) = self.endpoint.refuse_foreign(&parts) {
-            return refusal;
-        }
+    fn answer(&self, parts: &Parts) -> Response<ResponseBody> {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let mut response = Response::new(ResponseBody::empty());
             *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
-        let (status, kind, body) = match (parts.uri.path(), self.departure.is_leaving()) {
-            (ALIVE, _) => (StatusCode::OK, "text/plain", "ok"),
-            (_, false) => (StatusCode::OK, "application/json", r#"{"ready":true}"#),
-            (_, true) => (
+        let (status, kind, body) = match (parts.uri.path(), self.departure.is_leaving(), self.audience) {
+            (ALIVE, ..) => (StatusCode::OK, "text/plain", "ok".to_owned()),
+            (METRICS, ..) => (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text()),
+            (_, false, _) => (StatusCode::OK, JSON, r#"{"ready":true}"#.to_owned()),
+            (_, true, Audience::Operators) => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "application/json",
-                r#"{"ready":false,"reason":"shutting down"}"#,
+                JSON,
+                r#"{"ready":false,"reason":"shutting down"}"#.to_owned(),
             ),
+            (_, true, Audience::Anybody) => {
+                (StatusCode::SERVICE_UNAVAILABLE, JSON, r#"{"ready":false}"#.to_owned())
+            }
         };
         let mut response = Response::new(ResponseBody::whole(body));
         *response.status_mut() = status;
@@ -59,15 +74,55 @@ impl WithHealth {
     }
 }
 
-impl Service<Request<Incoming>> for WithHealth {
+const JSON: &str = "application/json";
+
+/// The endpoint, with the probes beside it.
+#[derive(Clone, Debug)]
+pub(super) struct WithProbes {
+    pub(super) endpoint: HttpService,
+    pub(super) probes: Probes,
+}
+
+/// The probes alone, on an address of their own.
+#[derive(Clone, Debug)]
+pub(super) struct ProbesAlone {
+    /// Serves nothing here, but knows which hosts and origins may ask.
+    pub(super) guard: HttpService,
+    pub(super) probes: Probes,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
+
+impl Service<Request<Incoming>> for WithProbes {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        match request.uri().path() {
-            ALIVE | READY => Box::pin(ready(Ok(self.probe(request)))),
-            _ => Service::call(&self.endpoint, request),
+        if !self.probes.knows(request.uri().path()) {
+            return Service::call(&self.endpoint, request);
         }
+        let (parts, _) = request.into_parts();
+        let answer = self.endpoint.refuse_foreign(&parts).unwrap_or_else(|| self.probes.answer(&parts));
+        Box::pin(ready(Ok(answer)))
+    }
+}
+
+impl Service<Request<Incoming>> for ProbesAlone {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let (parts, _) = request.into_parts();
+        let answer = self.guard.refuse_foreign(&parts).unwrap_or_else(|| {
+            if self.probes.knows(parts.uri.path()) {
+                return self.probes.answer(&parts);
+            }
+            let mut response = Response::new(ResponseBody::empty());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            response
+        });
+        Box::pin(ready(Ok(answer)))
     }
 }

@@ -1,40 +1,52 @@
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_server::Host;
 use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, SsePaths};
+use trunkline_server::{Host, Metrics};
 
 use super::ServeArgs;
 use super::banner::Banner;
-use super::health::WithHealth;
+use super::health::{Audience, Probes, ProbesAlone, WithProbes};
 use super::options::HttpArgs;
 use super::port_file::PortFile;
 use crate::builtin;
 use crate::exit::{Exit, Failure, say};
 use crate::signals::Departure;
+use crate::values::ListenAddress;
 
 /// Serves HTTP until a signal comes.
 ///
 /// # Errors
 /// Something that was configured cannot be used, the address cannot be listened on, or calls had to be ended.
-pub(super) async fn serve(args: &ServeArgs, host: &Host, departure: &Departure) -> Result<(), Failure> {
+pub(super) async fn serve(
+    args: &ServeArgs,
+    host: &Host,
+    metrics: &Metrics,
+    departure: &Departure,
+) -> Result<(), Failure> {
     let signals = super::install_signals()?;
     args.http.check_paths()?;
     let authenticator = args.http.authenticator()?;
     let tls = args.http.tls()?;
     let addresses = permitted(&args.http)?;
     let port_file = args.http.port_file.as_deref().map(PortFile::claim).transpose()?;
-    let (listener, address) = listen(&args.http, &addresses).await?;
+    let (listener, address) = listen(&args.http.address, "--http", &addresses).await?;
+    let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
+    let admin = admin(&args.http, host, probes(Audience::Operators)).await?;
     let options = HttpOptions { authenticator, tls, ..options(&args.http, address.ip()) };
     let endpoint = host.http(options);
-    let service = WithHealth::new(endpoint.clone(), departure.clone());
+    let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
+    let service = WithProbes { endpoint: endpoint.clone(), probes: probes(audience) };
     if let Some(file) = &port_file {
         file.publish(address)?;
     }
     announce(args, address);
     let drained = tokio::select! {
         never = departure.follow(signals, args.http.drain_delay) => match never {},
+        never = serve_admin(admin, args.grace) => match never {},
         drained = http::serve(listener, &endpoint, service, args.grace) => drained,
     };
     let drained =
@@ -62,22 +74,53 @@ fn permitted(args: &HttpArgs) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-async fn listen(args: &HttpArgs, addresses: &[SocketAddr]) -> Result<(TcpListener, SocketAddr), Failure> {
-    let listener = TcpListener::bind(addresses).await;
-    let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
-    bound.map_err(|error| unlistenable(args, &error))
+/// Listens where those who run the server look at it, if they named a place.
+async fn admin(args: &HttpArgs, host: &Host, probes: Probes) -> Result<Option<Admin>, Failure> {
+    let Some(wanted) = &args.admin else { return Ok(None) };
+    let addresses = wanted.resolve().map_err(|error| {
+        Failure::configuration(format!("{wanted} is not an address of this machine: {error}"))
+            .hint("`--admin :9411` listens on the loopback")
+    })?;
+    let (listener, address) = listen(wanted, "--admin", &addresses).await?;
+    tracing::info!("metrics on http://{address}/metrics");
+    let guard = host.http(HttpOptions::for_address(address.ip()));
+    Ok(Some(Admin { listener, service: ProbesAlone { guard, probes } }))
 }
 
-fn unlistenable(args: &HttpArgs, error: &io::Error) -> Failure {
-    let address = &args.address;
+struct Admin {
+    listener: TcpListener,
+    service: ProbesAlone,
+}
+
+/// Serves the probes alone, for as long as the server itself.
+async fn serve_admin(admin: Option<Admin>, grace: Duration) -> Infallible {
+    if let Some(Admin { listener, service }) = admin
+        && let Err(error) = http::serve(listener, &service.guard.clone(), service, grace).await
+    {
+        tracing::error!(%error, "metrics are no longer served");
+    }
+    std::future::pending().await
+}
+
+async fn listen(
+    wanted: &ListenAddress,
+    option: &str,
+    addresses: &[SocketAddr],
+) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(addresses).await;
+    let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
+    bound.map_err(|error| unlistenable(wanted, option, &error))
+}
+
+fn unlistenable(address: &ListenAddress, option: &str, error: &io::Error) -> Failure {
     let failed = |what: String| Failure::new(Exit::Failed, what);
     match error.kind() {
         io::ErrorKind::AddrInUse => failed(format!("{address} is in use by another program"))
-            .hint("`--http :PORT` takes another port, `--http :0` any that is free"),
+            .hint(format!("`{option} :PORT` takes another port, `{option} :0` any that is free")),
         io::ErrorKind::PermissionDenied => failed(format!("{address} may not be listened on: {error}"))
-            .hint("ports below 1024 are reserved; `--http :PORT` takes another"),
+            .hint(format!("ports below 1024 are reserved; `{option} :PORT` takes another")),
         io::ErrorKind::AddrNotAvailable => failed(format!("{address} is not an address of this machine"))
-            .hint("`--http :7411` listens on the loopback, `--http 0.0.0.0:7411` everywhere"),
+            .hint(format!("`{option} :7411` listens on the loopback, `{option} 0.0.0.0:7411` everywhere")),
         _ => failed(format!("{address} cannot be listened on: {error}")),
     }
 }

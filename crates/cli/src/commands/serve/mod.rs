@@ -10,7 +10,7 @@ mod stdio;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use trunkline_server::{Host, HostOptions, Limits};
+use trunkline_server::{Host, HostOptions, Layers, Limits, Metrics, Trace};
 
 pub(crate) use self::options::ServeArgs;
 use crate::builtin;
@@ -25,7 +25,8 @@ use crate::signals::{Departure, Signal, Signals};
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     args.log.begin(if args.stdio { Level::Warn } else { Level::Info })?;
     let departure = Departure::default();
-    let host = host(args, &departure)?;
+    let metrics = Metrics::new();
+    let host = host(args, &departure, &metrics)?;
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
     let mut builder = if args.stdio { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     let runtime = builder
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         if args.stdio {
             stdio::serve(args, &host, &departure).await
         } else {
-            http::serve(args, &host, &departure).await
+            http::serve(args, &host, &metrics, &departure).await
         }
     });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
@@ -44,10 +45,20 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     served
 }
 
-fn host(args: &ServeArgs, departure: &Departure) -> Result<Host, Failure> {
+fn host(args: &ServeArgs, departure: &Departure, metrics: &Metrics) -> Result<Host, Failure> {
     let limits = Limits { message_bytes: args.max_message, ..Limits::default() };
     let state_keys = args.state_keys()?;
-    let options = HostOptions { limits, state_keys, shutdown: departure.shutdown().clone() };
+    let options = HostOptions {
+        limits,
+        state_keys,
+        layers: Layers::new().with(Trace::new()),
+        // Over standard input and output there is nowhere to read them.
+        metrics: (!args.stdio).then(|| metrics.clone()),
+        shutdown: departure.shutdown().clone(),
+        env: args.env(),
+        client_info_roots: args.compat_clientinfo_roots,
+        ..HostOptions::default()
+    };
     builtin::server(&args.builtin).host(options).map_err(|error| Failure::new(Exit::Failed, error))
 }
 

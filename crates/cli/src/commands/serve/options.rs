@@ -3,13 +3,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use trunkline_server::StateKeys;
 use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
+use trunkline_server::{EnvPolicy, StateKeys};
 
 use crate::builtin::Builtin;
 use crate::exit::Failure;
 use crate::logging::LogArgs;
-use crate::values::{AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_size};
+use crate::values::{
+    AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_size, parse_variable_name,
+};
 
 /// Serve the built-in servers over HTTP or standard input and output
 #[derive(Debug, Args)]
@@ -34,6 +36,13 @@ pub(crate) struct ServeArgs {
     /// The largest message that is taken
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
     pub(super) max_message: usize,
+    /// A variable that tools may see: of this process over standard input,
+    /// of the caller's X-Env-NAME header over HTTP; repeatable
+    #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
+    pub(super) env: Vec<String>,
+    /// Take roots from clientInfo too, where some old clients put them
+    #[arg(long)]
+    pub(super) compat_clientinfo_roots: bool,
     #[command(flatten)]
     pub(super) http: HttpArgs,
     #[command(flatten)]
@@ -93,6 +102,10 @@ pub(crate) struct HttpArgs {
     /// answer survive a restart; repeatable, the first seals and all open
     #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
+    /// Where /metrics, /healthz and /readyz are served too, for those who
+    /// run the server; on the loopback --http has them itself
+    #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "ADDR")]
+    pub(super) admin: Option<ListenAddress>,
     /// How long to answer 503 on /readyz before shutting down
     #[arg(long, conflicts_with = "stdio", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub(super) drain_delay: Duration,
@@ -102,6 +115,15 @@ pub(crate) struct HttpArgs {
 }
 
 impl ServeArgs {
+    /// Returns the variables that tools may see, by where they come from.
+    pub(super) fn env(&self) -> EnvPolicy {
+        if self.stdio {
+            EnvPolicy { from_process: self.env.clone(), ..EnvPolicy::default() }
+        } else {
+            EnvPolicy { from_headers: self.env.clone(), ..EnvPolicy::default() }
+        }
+    }
+
     /// Reads the keys under which state travels through clients; `None` is one that dies with the process.
     pub(super) fn state_keys(&self) -> Result<Option<StateKeys>, Failure> {
         if self.http.state_key.is_empty() {

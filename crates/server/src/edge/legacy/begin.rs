@@ -9,9 +9,11 @@ use super::call::LegacyCall;
 use super::exchange::LegacyExchange;
 use super::live::LiveSession;
 use super::refuse;
-use crate::call::{Call, Context, Shared};
-use crate::change::Filter;
+use crate::call::{Call, Context, Shared, Surroundings};
 use crate::core::Core;
+use crate::env::Env;
+
+const ID_IN_USE: &str = "a request with this id is still running";
 
 /// How a legacy message begins.
 pub(crate) enum Begun {
@@ -23,11 +25,22 @@ pub(crate) enum Begun {
     Exchange(Box<LegacyExchange>),
 }
 
+/// What carries a message, as far as its calls need to know.
+pub(crate) struct Carriage {
+    /// Whether it can carry the server's own requests too.
+    pub(crate) may_ask: bool,
+    /// The variables that came with the message itself; without any, those of the session count.
+    pub(crate) env: Env,
+}
+
 /// Begins one message of a session.
-///
-/// `may_ask` tells whether what carries the call can carry the server's own requests too.
-pub(crate) fn begin(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, may_ask: bool) -> Begun {
-    match start(core, session, message, may_ask) {
+pub(crate) fn begin(
+    core: &Arc<Core>,
+    session: &Arc<LiveSession>,
+    message: Message,
+    carriage: &Carriage,
+) -> Begun {
+    match start(core, session, message, carriage) {
         Started::Nothing => Begun::Accepted,
         Started::Answer(answer) => Begun::Answer(answer),
         Started::Call(call) => Begun::Exchange(Box::new(LegacyExchange::Single(call))),
@@ -39,16 +52,16 @@ pub(crate) fn begin_batch(
     core: &Arc<Core>,
     session: &Arc<LiveSession>,
     messages: Vec<Result<Message, Malformed>>,
-    may_ask: bool,
+    carriage: &Carriage,
 ) -> Begun {
-    if !session.revision().has_batches() {
+    if !session.revision().has_batches() || messages.iter().any(is_modern) {
         let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
         return Begun::Answer(refuse(None, &refusal, session.revision()));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
-        let started = match message.map(|message| check_batched(session, message)) {
-            Ok(Ok(message)) => start(core, session, message, may_ask),
+        let started = match message.map(|message| check_batched(session, &calls, message)) {
+            Ok(Ok(message)) => start(core, session, message, carriage),
             Ok(Err(answer)) => Started::Answer(answer),
             Err(Malformed { refusal, id }) => {
                 Started::Answer(refuse(id.as_ref(), &refusal, session.revision()))
@@ -66,18 +79,21 @@ pub(crate) fn begin_batch(
     Begun::Exchange(Box::new(LegacyExchange::Batch { calls, answers }))
 }
 
-/// Refuses what may not stand in a batch: the handshake, and anything that claims to be modern.
-fn check_batched(session: &LiveSession, message: Message) -> Result<Message, Answer> {
-    match message {
-        Message::Request(request)
-            if request.method == Method::Initialize.as_str()
-                || meta::claims_modern(request.params.meta.as_ref()) =>
-        {
-            let refusal = Refusal::INVALID_REQUEST.because("this request may not be part of a batch");
-            Err(refuse(Some(&request.id), &refusal, session.revision()))
-        }
-        other => Ok(other),
-    }
+fn is_modern(message: &Result<Message, Malformed>) -> bool {
+    matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
+}
+
+/// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
+fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) -> Result<Message, Answer> {
+    let Message::Request(request) = message else { return Ok(message) };
+    let refusal = if request.method == Method::Initialize.as_str() {
+        Refusal::INVALID_REQUEST.because("this request may not be part of a batch")
+    } else if calls.iter().any(|call| *call.id() == request.id) {
+        Refusal::INVALID_REQUEST.because(ID_IN_USE)
+    } else {
+        return Ok(Message::Request(request));
+    };
+    Err(refuse(Some(&request.id), &refusal, session.revision()))
 }
 
 #[expect(
@@ -90,7 +106,7 @@ enum Started {
     Call(LegacyCall),
 }
 
-fn start(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, may_ask: bool) -> Started {
+fn start(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, carriage: &Carriage) -> Started {
     let request = match message {
         Message::Request(request) => request,
         Message::Notification(note) => {
@@ -112,7 +128,7 @@ fn start(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, may_ask
             let message = core.result(&id, &reply, revision);
             Ok(Started::Answer(Answer { message, status: 200 }))
         }
-        Ok(None) => begin_call(core, session, request, method, may_ask).map(Started::Call),
+        Ok(None) => begin_call(core, session, request, method, carriage).map(Started::Call),
         Err(refusal) => Err(refusal),
     };
     started.unwrap_or_else(|refusal| Started::Answer(refuse(Some(&id), &refusal, revision)))
@@ -150,18 +166,24 @@ fn begin_call(
     session: &Arc<LiveSession>,
     request: Request,
     method: Method,
-    may_ask: bool,
+    carriage: &Carriage,
 ) -> Result<LegacyCall, Refusal> {
     if session.has_call(&request.id) {
-        return Err(Refusal::INVALID_REQUEST.because("a request with this id is still running"));
+        return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
-    let in_flight = core.admit_call()?;
-    let mut caller = session.caller(meta::progress_token(request.params.meta.as_ref()));
-    if !may_ask {
+    let mut in_flight = core.admit_call()?;
+    in_flight.time(method, &request.params, session.revision());
+    let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
+    if !carriage.env.is_empty() {
+        caller.env = carriage.env.clone();
+    }
+    if !carriage.may_ask {
         // A caller that can only be answered has, for this call, nothing to be asked with.
         caller.capabilities = Raw::EMPTY_OBJECT;
     }
-    let context = Context::new(Arc::new(Shared::new(method, request.params, caller, Vec::new())));
+    let surroundings = Surroundings { states: core.states.clone(), session: Some(session.keep().clone()) };
+    let shared = Shared::new(method, request.params, caller, Vec::new(), surroundings);
+    let context = Context::new(Arc::new(shared));
     let call = Call { method, continuation: None, context };
     Ok(LegacyCall::start(core.clone(), session.clone(), in_flight, request.id, call))
 }
@@ -181,9 +203,8 @@ fn subscribe(core: &Core, session: &LiveSession, request: &Request, wish: Wish) 
     session.watch(&*core.handler).update(|filter| {
         if wish == Wish::Forget {
             filter.uris.remove(&uri);
-        } else if filter.uris.len() < Filter::MOST_URIS {
-            filter.uris.insert(uri);
-        } else {
+        } else if filter.uris.insert(uri.clone()) && filter.is_too_large() {
+            filter.uris.remove(&uri);
             full = true;
         }
     });
@@ -191,9 +212,13 @@ fn subscribe(core: &Core, session: &LiveSession, request: &Request, wish: Wish) 
 }
 
 fn notified(session: &LiveSession, note: &Notification) {
-    if note.method == "notifications/cancelled"
-        && let Some(id) = era::cancelled_request(note)
-    {
-        session.cancel(&id);
+    match &*note.method {
+        "notifications/cancelled" => {
+            if let Some(id) = era::cancelled_request(note) {
+                session.cancel(&id);
+            }
+        }
+        "notifications/initialized" | "notifications/roots/list_changed" => session.keep().roots.refresh(),
+        _ => {}
     }
 }

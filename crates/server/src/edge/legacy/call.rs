@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
@@ -13,6 +13,7 @@ use super::live::LiveSession;
 use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
 use crate::core::{Core, InFlight};
+use crate::metrics::Ended;
 
 /// How long a handler that wants to be called again, and asks nothing, is left alone.
 const CALL_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -24,11 +25,11 @@ pub(crate) struct LegacyCall {
     id: Id,
     method: Method,
     running: Option<Running>,
-    /// Whether the session knows of the call; it is told when the call does not end at its first poll.
+    /// Whether the session knows of the call; it is told when the call does not end with the first thing that it does.
     entered: bool,
     outgoing: VecDeque<String>,
     questions: Vec<Id>,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 }
 
 impl LegacyCall {
@@ -50,12 +51,28 @@ impl LegacyCall {
             entered: false,
             outgoing: VecDeque::new(),
             questions: Vec::new(),
-            _in_flight: in_flight,
+            in_flight,
         }
+    }
+
+    pub(super) fn id(&self) -> &Id {
+        &self.id
     }
 
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        if !self.core.env.any() {
+            return self.poll_unscrubbed(cx);
+        }
+        let shared = self.running.as_ref().map(|running| running.shared().clone());
+        let event = ready!(self.poll_unscrubbed(cx));
+        Poll::Ready(match shared {
+            Some(shared) => event.scrubbed(&shared),
+            None => event,
+        })
+    }
+
+    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {
             if let Some(message) = self.outgoing.pop_front() {
                 return Poll::Ready(Event::Message(message));
@@ -66,10 +83,14 @@ impl LegacyCall {
                 return Poll::Pending;
             };
             match step {
-                Step::Note(note) => match self.render(&note) {
-                    Some(message) => return Poll::Ready(Event::Message(message)),
-                    None => continue,
-                },
+                Step::Note(note) => {
+                    // It goes on after this, perhaps without ever having to wait.
+                    self.enter();
+                    match self.render(&note) {
+                        Some(message) => return Poll::Ready(Event::Message(message)),
+                        None => continue,
+                    }
+                }
                 Step::Release(retry) if self.session.revision().primes_streams() => {
                     return Poll::Ready(Event::Release(retry));
                 }
@@ -83,6 +104,14 @@ impl LegacyCall {
                 }
             }
         }
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.session.awaits(&self.questions)
+    }
+
+    pub(super) fn abandon_questions(&self) {
+        self.session.abandon(&self.questions);
     }
 
     fn enter(&mut self) {
@@ -107,7 +136,9 @@ impl LegacyCall {
             let params = question
                 .to_legacy(dialect, || SessionId::random().to_string())
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
-            let put = params.and_then(|params| Ok((self.session.put(running.shared(), &key)?, params)));
+            let is_roots = matches!(question, Question::Roots);
+            let put =
+                params.and_then(|params| Ok((self.session.put(running.shared(), &key, is_roots)?, params)));
             match put {
                 Ok((id, params)) => {
                     self.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
@@ -141,6 +172,7 @@ impl LegacyCall {
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
         self.running = None;
+        self.in_flight.end(Ended::of(&outcome));
         let revision = self.session.revision();
         match outcome {
             Ok(Outcome::Done(reply)) => {

@@ -18,6 +18,24 @@ pub(crate) enum LegacyExchange {
 }
 
 impl LegacyExchange {
+    /// Reports whether a call waits for an answer of the client.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.calls().iter().any(LegacyCall::is_asking)
+    }
+
+    /// Fails the questions that are open, as if the client were gone.
+    pub(crate) fn abandon_questions(&self) {
+        self.calls().iter().for_each(LegacyCall::abandon_questions);
+    }
+
+    fn calls(&self) -> &[LegacyCall] {
+        match self {
+            Self::Single(call) => std::slice::from_ref(call),
+            Self::Batch { calls, .. } => calls,
+            Self::Over => &[],
+        }
+    }
+
     /// Polls for what the carrier must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         let event = match self {

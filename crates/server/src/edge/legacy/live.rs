@@ -3,11 +3,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use trunkline_protocol::{Id, Level, Raw, Refusal, Response, Revision};
+use trunkline_protocol::model::Question;
+use trunkline_protocol::{Id, Level, Raw, Refusal, Response, Revision, emit};
 use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
 
-use crate::call::{AskError, Caller, Handler, Shared};
+use crate::call::{AskError, Caller, Handler, SessionKeep, Shared};
 use crate::change::{Filter, Subscription};
+use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
 const MOST_QUESTIONS: usize = 256;
@@ -17,11 +19,12 @@ const MOST_QUESTIONS: usize = 256;
 /// Idle, it holds empty tables that have allocated nothing.
 pub(crate) struct LiveSession {
     record: SessionRecord,
-    bag: Option<SessionId>,
     level: AtomicU8,
     used: AtomicU64,
     told_store: AtomicU64,
+    keep: Arc<SessionKeep>,
     desk: Mutex<Desk>,
+    _present: Present,
 }
 
 #[derive(Default)]
@@ -31,6 +34,7 @@ struct Desk {
     standing: usize,
     ended: bool,
     questions: HashMap<Id, Open>,
+    own_question: Option<Id>,
     calls: HashMap<Id, Arc<Shared>>,
     streams: HashMap<StreamId, Arc<StreamState>>,
     watch: Option<Arc<Subscription>>,
@@ -38,8 +42,10 @@ struct Desk {
 
 /// A question that was put to the client.
 struct Open {
-    shared: Arc<Shared>,
-    key: String,
+    /// The call that asked, and the key of its question; the session itself has neither.
+    asker: Option<(Arc<Shared>, String)>,
+    /// The change that an answer to a question for roots is not older than.
+    roots: Option<u64>,
 }
 
 /// A stream that a client may come back to while its call still runs.
@@ -49,21 +55,17 @@ pub(crate) struct StreamState {
 }
 
 impl LiveSession {
-    pub(crate) fn new(record: SessionRecord, now: Timestamp) -> Self {
+    pub(crate) fn new(record: SessionRecord, keep: SessionKeep, now: Timestamp) -> Self {
         let level = record.log_level.unwrap_or(Level::Info);
         Self {
             record,
-            bag: None,
             level: AtomicU8::new(level as u8),
             used: AtomicU64::new(now.0),
             told_store: AtomicU64::new(now.0),
+            keep: Arc::new(keep),
             desk: Mutex::default(),
+            _present: Present::session(),
         }
-    }
-
-    /// Sets another name than the session's own for what is kept between its calls.
-    pub(crate) fn with_bag(self, bag: Option<SessionId>) -> Self {
-        Self { bag, ..self }
     }
 
     pub(crate) fn id(&self) -> SessionId {
@@ -78,6 +80,11 @@ impl LiveSession {
         self.record.revision
     }
 
+    /// Returns what the session keeps for its calls.
+    pub(crate) fn keep(&self) -> &Arc<SessionKeep> {
+        &self.keep
+    }
+
     pub(crate) fn created(&self) -> Timestamp {
         self.record.created
     }
@@ -88,16 +95,18 @@ impl LiveSession {
     }
 
     /// Describes the caller of a request of this session.
-    pub(crate) fn caller(&self, progress_token: Option<Raw>) -> Caller {
+    pub(crate) fn caller(&self, request: &Id, progress_token: Option<Raw>) -> Caller {
         Caller {
             principal: self.record.principal.clone(),
             revision: self.record.revision,
             capabilities: self.record.capabilities.clone(),
             client: self.record.client.clone(),
+            request_id: Some(request.clone()),
             session: Some(self.record.id),
-            bag: Some(self.bag.unwrap_or(self.record.id)),
+            bag: Some(self.keep.bags.name()),
             log_level: self.level(),
             progress_token,
+            env: self.keep.env.clone(),
         }
     }
 
@@ -170,27 +179,72 @@ impl LiveSession {
     // Questions.
 
     /// Registers a question and returns the id under which it is put to the client.
-    pub(crate) fn put(&self, shared: &Arc<Shared>, key: &str) -> Result<Id, AskError> {
+    pub(crate) fn put(&self, shared: &Arc<Shared>, key: &str, is_roots: bool) -> Result<Id, AskError> {
+        let roots = is_roots.then(|| self.keep.roots.change());
+        self.register(Open { asker: Some((shared.clone(), key.to_owned())), roots })
+    }
+
+    /// Returns the request by which the session itself asks for its client's roots, if it should do so now.
+    pub(crate) fn ask_roots(&self) -> Option<String> {
+        let change = self.keep.roots.begin()?;
+        let id = self.register(Open { asker: None, roots: Some(change) }).ok()?;
+        let mut desk = self.lock();
+        // Only the latest question of the session's own is waited for, however many go unanswered.
+        if let Some(before) = desk.own_question.replace(id.clone()) {
+            desk.questions.remove(&before);
+        }
+        drop(desk);
+        Some(emit::request(&id, Question::Roots.method(), Some(&Raw::EMPTY_OBJECT)))
+    }
+
+    fn register(&self, open: Open) -> Result<Id, AskError> {
         let mut desk = self.lock();
         if desk.ended || desk.questions.len() >= MOST_QUESTIONS {
             return Err(AskError::Ended);
         }
         desk.requests += 1;
         let id = Id::from_text(&format!("trunkline-{}", desk.requests));
-        desk.questions.insert(id.clone(), Open { shared: shared.clone(), key: key.to_owned() });
+        desk.questions.insert(id.clone(), open);
         Ok(id)
     }
 
-    /// Returns how many questions wait for their answers.
+    /// Returns how many questions of calls wait for their answers.
     pub(crate) fn open_questions(&self) -> usize {
-        self.lock().questions.len()
+        self.lock().questions.values().filter(|open| open.asker.is_some()).count()
+    }
+
+    /// Reports whether the client has questions of calls to answer.
+    pub(crate) fn has_questions(&self) -> bool {
+        self.lock().questions.values().any(|open| open.asker.is_some())
+    }
+
+    /// Reports whether one of these questions has no answer yet.
+    pub(crate) fn awaits(&self, questions: &[Id]) -> bool {
+        let desk = self.lock();
+        questions.iter().any(|id| desk.questions.contains_key(id))
+    }
+
+    /// Fails those of these questions that have no answer yet.
+    pub(crate) fn abandon(&self, questions: &[Id]) {
+        let open: Vec<_> = {
+            let mut desk = self.lock();
+            questions.iter().filter_map(|id| desk.questions.remove(id)).collect()
+        };
+        for (shared, key) in open.into_iter().filter_map(|open| open.asker) {
+            shared.answer(&key, Err(AskError::Ended));
+        }
     }
 
     /// Hands a client's response to the call that asked; one that nobody waits for is dropped.
     pub(crate) fn answer(&self, response: Response) {
         let open = response.id.and_then(|id| self.lock().questions.remove(&id));
-        let Some(Open { shared, key }) = open else { return };
-        shared.answer(&key, response.outcome.map_err(|error| AskError::Refused(error_sentence(&error))));
+        let Some(Open { asker, roots }) = open else { return };
+        if let Some(change) = roots {
+            self.keep.roots.learn(change, response.outcome.as_ref().ok());
+        }
+        if let Some((shared, key)) = asker {
+            shared.answer(&key, response.outcome.map_err(|error| AskError::Refused(error_sentence(&error))));
+        }
     }
 
     // Streams.
@@ -266,9 +320,10 @@ impl LiveSession {
         };
         calls.values().for_each(|call| call.cancel());
         streams.values().for_each(|stream| stream.grown.notify_waiters());
-        for open in questions.into_values() {
-            open.shared.answer(&open.key, Err(AskError::Ended));
+        for (shared, key) in questions.into_values().filter_map(|open| open.asker) {
+            shared.answer(&key, Err(AskError::Ended));
         }
+        self.keep.bags.end();
         if let Some(watch) = watch {
             watch.wake();
         }

@@ -7,7 +7,7 @@ mod initialize;
 mod live;
 mod sessions;
 
-pub(crate) use self::begin::{Begun, begin, begin_batch};
+pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch};
 pub(crate) use self::exchange::LegacyExchange;
 pub(crate) use self::initialize::handshake;
 pub(crate) use self::live::{LiveSession, StreamState};
@@ -16,8 +16,10 @@ pub(crate) use self::sessions::Sessions;
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 
 use super::Answer;
+use crate::metrics::process;
 
 /// Renders a refusal as a legacy answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {
+    process::refused(refusal);
     Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }

@@ -8,12 +8,15 @@ use trunkline_session::{
 };
 
 use super::live::LiveSession;
-use crate::core::now;
+use crate::call::SessionKeep;
+use crate::core::{Core, now};
+use crate::env::Env;
 
 /// The sessions that this node serves, in front of the store that knows them all.
 ///
 /// A session found here is not looked up again; the store is told now and then that it is in use.
 pub(crate) struct Sessions {
+    core: Arc<Core>,
     store: Arc<dyn SessionStore>,
     events: Arc<dyn EventStore>,
     live: DashMap<SessionId, Arc<LiveSession>>,
@@ -22,11 +25,12 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(
+        core: Arc<Core>,
         store: Arc<dyn SessionStore>,
         events: Arc<dyn EventStore>,
         limits: SessionLimits,
     ) -> Self {
-        Self { store, events, live: DashMap::new(), limits }
+        Self { core, store, events, live: DashMap::new(), limits }
     }
 
     pub(crate) fn events(&self) -> &Arc<dyn EventStore> {
@@ -38,11 +42,12 @@ impl Sessions {
     }
 
     /// Opens a session.
-    pub(crate) async fn open(&self, record: SessionRecord) -> Result<SessionId, Refusal> {
+    pub(crate) async fn open(&self, record: SessionRecord, env: Env) -> Result<SessionId, Refusal> {
         let (id, now) = (record.id, now());
         let record = self.create(record, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
-        self.live.insert(id, Arc::new(LiveSession::new(record, now)));
+        let keep = SessionKeep::new(&self.core, &record, env, None);
+        self.live.insert(id, Arc::new(LiveSession::new(record, keep, now)));
         Ok(id)
     }
 
@@ -92,7 +97,10 @@ impl Sessions {
     ) -> Result<Arc<LiveSession>, Refusal> {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
-        let session = Arc::new(LiveSession::new(record, now));
+        // What came in headers was never stored, so that a client of a revived session has to bring it again.
+        let keep = SessionKeep::new(&self.core, &record, Env::NONE, None);
+        keep.roots.refresh();
+        let session = Arc::new(LiveSession::new(record, keep, now));
         Ok(self.live.entry(id).or_insert(session).value().clone())
     }
 
@@ -129,8 +137,11 @@ impl Sessions {
             Err(error) => tracing::warn!(%error, "sessions could not be swept"),
         }
         // A session that the store lost otherwise, such as by its own bounds, must not live on here.
-        self.live.retain(|_, session| !self.is_over(session, now));
+        let over: Vec<_> =
+            self.live.iter().filter(|entry| self.is_over(entry, now)).map(|entry| *entry.key()).collect();
+        over.into_iter().for_each(|id| self.forget(id));
         self.events.expire(now);
+        self.core.states.expire(now).await;
     }
 
     /// Returns how often sessions are to be swept.

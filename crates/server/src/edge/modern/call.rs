@@ -11,6 +11,7 @@ use super::super::{Answer, Event};
 use super::refuse;
 use crate::call::{Call, Continuation, Note, Outcome, Running, Shared, Step};
 use crate::core::{Core, InFlight, now};
+use crate::metrics::Ended;
 use crate::round::{Binding, Then, digest};
 
 /// A modern call in progress.
@@ -21,7 +22,7 @@ pub(crate) struct ModernCall {
     principal: Principal,
     round: u32,
     running: Option<Running>,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 }
 
 impl ModernCall {
@@ -32,7 +33,7 @@ impl ModernCall {
         method: Method,
         principal: Principal,
     ) -> Self {
-        Self { core, id, method, principal, round: 0, running: None, _in_flight: in_flight }
+        Self { core, id, method, principal, round: 0, running: None, in_flight }
     }
 
     pub(super) fn start(&mut self, call: Call) {
@@ -66,6 +67,18 @@ impl ModernCall {
 
     /// Polls for what the carrier must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        if !self.core.env.any() {
+            return self.poll_unscrubbed(cx);
+        }
+        let shared = self.running.as_ref().map(|running| running.shared().clone());
+        let event = ready!(self.poll_unscrubbed(cx));
+        Poll::Ready(match shared {
+            Some(shared) => event.scrubbed(&shared),
+            None => event,
+        })
+    }
+
+    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
             let step = ready!(running.poll_step(cx));
@@ -80,10 +93,14 @@ impl ModernCall {
                     self.running = None;
                     Event::Nothing
                 }
-                Step::Ask(questions) => Event::Answer(self.close_round(questions)),
+                Step::Ask(questions) => {
+                    self.in_flight.end(Ended::Asked);
+                    Event::Answer(self.close_round(questions))
+                }
                 Step::Done(outcome) => {
                     let shared = running.shared().clone();
                     self.running = None;
+                    self.in_flight.end(Ended::of(&outcome));
                     Event::Answer(self.finish(outcome, &shared))
                 }
             });

@@ -23,7 +23,7 @@ pub(crate) struct Listen {
 impl Listen {
     pub(super) fn begin(
         core: &Arc<Core>,
-        id: Id,
+        id: &Id,
         params: &Params,
         principal: &Principal,
     ) -> Result<Self, Refusal> {
@@ -41,7 +41,7 @@ impl Listen {
         let share = core.listens.take(principal).ok_or(Refusal::TOO_MANY)?;
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
         let subscription = core.handler.watch(filter.clone());
-        Ok(Self { core: core.clone(), id, filter, subscription, _share: share })
+        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription, _share: share })
     }
 
     pub(crate) fn id(&self) -> &Id {
@@ -71,6 +71,15 @@ impl Listen {
         let mut members = Members::new();
         members.set("_meta", about.to_raw());
         self.core.result(&self.id, &Reply::Object(members), Revision::NEWEST)
+    }
+
+    /// Returns what a channel says after the ending, for clients that take only this for one.
+    pub(crate) fn cancellation(&self) -> String {
+        emit::notification("notifications/cancelled", |writer| {
+            writer.open_object();
+            writer.member("requestId", self.id.as_raw());
+            writer.close_object();
+        })
     }
 
     fn render(&self, change: &Change) -> String {
@@ -124,13 +133,11 @@ fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
             list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?
         }
     };
-    if uris.len() > Filter::MOST_URIS {
-        return Err(malformed("names too many resources"));
-    }
-    Ok(Filter {
+    let filter = Filter {
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
-    })
+    };
+    if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

@@ -15,8 +15,10 @@ use trunkline_session::Principal;
 pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::Listen;
 use super::Answer;
-use crate::call::{BoxFuture, Call, Caller, Context, Shared};
+use crate::call::{BoxFuture, Call, Caller, Context, Shared, Surroundings};
 use crate::core::{Core, now};
+use crate::env::Env;
+use crate::metrics::process;
 use crate::round::{Binding, Reclaimed, Then, digest};
 
 /// How a modern request begins.
@@ -32,20 +34,27 @@ pub(crate) enum Begun {
 }
 
 /// Begins a request that passed the ladder.
-pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, principal: Principal) -> Begun {
+pub(crate) fn begin(
+    core: &Arc<Core>,
+    request: Request,
+    admitted: Admitted,
+    principal: Principal,
+    env: Env,
+) -> Begun {
     let id = request.id.clone();
     let begun = match admitted.method {
         Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
         Method::Listen => {
-            Listen::begin(core, request.id, &request.params, &principal).map(|l| Begun::Listen(Box::new(l)))
+            Listen::begin(core, &request.id, &request.params, &principal).map(|l| Begun::Listen(Box::new(l)))
         }
-        _ => begin_call(core, request, admitted, principal),
+        _ => begin_call(core, request, admitted, principal, env),
     };
     begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
 }
 
 /// Renders a refusal as a modern answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal) -> Answer {
+    process::refused(refusal);
     let revision = Revision::NEWEST;
     Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }
@@ -67,20 +76,24 @@ fn begin_call(
     request: Request,
     admitted: Admitted,
     principal: Principal,
+    env: Env,
 ) -> Result<Begun, Refusal> {
-    let in_flight = core.admit_call()?;
+    let mut in_flight = core.admit_call()?;
     let Request { id, params, .. } = request;
     let caller = Caller {
         principal: principal.clone(),
         revision: admitted.revision,
         capabilities: admitted.claim.capabilities,
         client: admitted.claim.client,
+        request_id: Some(id.clone()),
         session: None,
         bag: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
+        env,
     };
     let method = admitted.method;
+    in_flight.time(method, &params, admitted.revision);
     let (answers, state) = if method.may_ask() { input(&params)? } else { (Vec::new(), None) };
     let call = ModernCall::new(core.clone(), in_flight, id, method, principal);
     match state {
@@ -97,7 +110,8 @@ fn start(
     continuation: Option<Bytes>,
 ) -> ModernCall {
     let method = call.method();
-    let context = Context::new(Arc::new(Shared::new(method, params, caller, answers)));
+    let surroundings = Surroundings { states: call.core().states.clone(), session: None };
+    let context = Context::new(Arc::new(Shared::new(method, params, caller, answers, surroundings)));
     call.start(Call { method, continuation, context });
     call
 }

@@ -86,7 +86,9 @@ impl Inner {
     {
         let cookie = self.cookie(parts, &principal);
         let answered = match (parts.uri.path() == paths.stream, &parts.method) {
-            (true, &Method::GET) => self.open_stream(paths, heads, principal, cookie.as_ref().map(|c| c.bag)),
+            (true, &Method::GET) => {
+                self.open_stream(paths, parts, heads, principal, cookie.as_ref().map(|c| c.bag))
+            }
             (false, &Method::POST) => self.take_message(parts, heads, body, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
@@ -106,6 +108,7 @@ impl Inner {
     fn open_stream(
         self: &Arc<Self>,
         paths: &SsePaths,
+        parts: &Parts,
         heads: &Heads<'_>,
         principal: Principal,
         bag: Option<SessionId>,
@@ -117,12 +120,14 @@ impl Inner {
         if self.core.shutdown.is_draining() {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
+        let env = self.env(parts).map_err(fail)?;
         let share = self.sse.tally.take(&principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
         self.sse.open.insert(id, Entry { principal: principal.clone(), inbox });
         let listed = Listed { open: self.sse.open.clone(), id };
-        let server = ChannelServer::new(self.core.clone(), principal, channel).with_bag(bag).owned();
+        let server = ChannelServer::new(self.core.clone(), principal, channel);
+        let server = server.with_bag(bag).with_env(env).owned();
         // A path alone: what the client is told must not depend on a name that it sent.
         let endpoint = format!("{}?{SESSION}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;

@@ -42,7 +42,7 @@ impl Exchange {
     }
 
     async fn chunk(&mut self) -> Option<Bytes> {
-        let frame = within(poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx))).await?;
+        let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await?;
         Some(frame.unwrap().into_data().unwrap_or_default())
     }
 
@@ -50,7 +50,8 @@ impl Exchange {
     #[track_caller]
     pub(crate) fn event(&mut self) -> impl Future<Output = Option<SseEvent>> {
         assert!(self.is_stream(), "not a stream: {} {:?}", self.status, self.headers);
-        async move {
+        // Comments do not count as something that happens, so the whole wait is bounded and not each piece.
+        within(async move {
             loop {
                 if let Some(event) = self.events.pop_front() {
                     return Some(event);
@@ -60,7 +61,7 @@ impl Exchange {
                     self.events.push_back(event.unwrap());
                 }
             }
-        }
+        })
     }
 
     /// Returns the next event that carries a message, with its id.
@@ -89,7 +90,7 @@ impl Exchange {
             return messages;
         }
         let mut whole = Vec::new();
-        while let Some(chunk) = self.chunk().await {
+        while let Some(chunk) = within(self.chunk()).await {
             whole.extend_from_slice(&chunk);
         }
         if !whole.is_empty() {

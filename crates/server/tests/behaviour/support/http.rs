@@ -3,7 +3,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use trunkline_server::Host;
-use trunkline_server::http::{BearerTokens, HttpOptions, HttpService};
+use trunkline_server::http::{BearerTokens, HttpOptions, HttpService, PeerInfo};
 use trunkline_server::protocol::meta;
 
 use super::exchange::Exchange;
@@ -20,6 +20,7 @@ const BOTH: &str = "application/json, text/event-stream";
 pub(crate) struct Client {
     pub(crate) service: HttpService,
     headers: Vec<(&'static str, String)>,
+    peer: Option<PeerInfo>,
 }
 
 /// Makes an endpoint at which `ann` and `bob` have a token each.
@@ -35,7 +36,7 @@ impl Client {
     }
 
     pub(crate) fn of(service: &HttpService) -> Self {
-        Self { service: service.clone(), headers: vec![("accept", BOTH.to_owned())] }
+        Self { service: service.clone(), headers: vec![("accept", BOTH.to_owned())], peer: None }
     }
 
     /// Carries the token of `ann` or `bob`.
@@ -47,6 +48,12 @@ impl Client {
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Makes a listener say what the connection is.
+    pub(crate) fn over(mut self, peer: PeerInfo) -> Self {
+        self.peer = Some(peer);
         self
     }
 
@@ -62,7 +69,7 @@ impl Client {
 
     /// Opens a session of a revision and stays in it.
     pub(crate) async fn initialized(self, revision: &str) -> Self {
-        let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        let capabilities = json!({ "elicitation": {}, "sampling": {} });
         self.initialized_with(revision, capabilities).await
     }
 
@@ -115,13 +122,16 @@ impl Client {
         for (name, value) in more {
             request = request.header(*name, value);
         }
+        if let Some(peer) = self.peer {
+            request = request.extension(peer);
+        }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
         Exchange::new(within(self.service.handle(request)).await)
     }
 }
 
 /// Makes the handshake of a revision.
-pub(super) fn initialize(revision: &str, capabilities: Value) -> Value {
+pub(crate) fn initialize(revision: &str, capabilities: Value) -> Value {
     let client = json!({ "name": "test", "version": "1" });
     legacy(
         "hello",

@@ -6,19 +6,21 @@ mod life;
 mod line;
 mod message;
 mod peer;
+mod way;
 
 use std::time::Duration;
 
 use trunkline_server::{Host, HostOptions, Limits, Server};
 
 pub(crate) use self::exchange::Exchange;
-pub(crate) use self::http::{Client, JSON_ONLY, service};
-pub(crate) use self::life::Life;
+pub(crate) use self::http::{Client, JSON_ONLY, initialize, service};
+pub(crate) use self::life::{Alive, Life};
 pub(crate) use self::line::{Line, lines};
 pub(crate) use self::message::{
     Modern, code, legacy, legacy_tool, note, outcome, questions, response, state, text, tool_text,
 };
 pub(crate) use self::peer::Peer;
+pub(crate) use self::way::{Way, Ways};
 
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
 const DEADLINE: Duration = Duration::from_secs(3600);

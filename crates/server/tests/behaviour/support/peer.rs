@@ -21,8 +21,11 @@ impl Peer {
 
     /// Opens a session of a revision.
     pub(crate) async fn initialized(host: &Host, revision: &str) -> Self {
+        Self::initialized_with(host, revision, json!({ "elicitation": {}, "sampling": {} })).await
+    }
+
+    pub(crate) async fn initialized_with(host: &Host, revision: &str, capabilities: Value) -> Self {
         let mut peer = Self::new(host);
-        let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
         peer.send(&initialize(revision, capabilities)).await;
         let hello = peer.receive().await;
         assert_eq!(hello["result"]["protocolVersion"], revision, "{hello}");

@@ -125,7 +125,7 @@ fn shapes() -> Vec<Row> {
         fault(r#"{"jsonrpc":"2.0","id":1,"method ":"ping"}"#).id("1"),
         fault(&format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{}}}}}"#,
-            many_members(200)
+            many_members(10_001)
         ))
         .id("1"),
         fault(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":"{}"}}"#, "y".repeat(100_000)))

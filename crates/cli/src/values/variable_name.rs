@@ -1,0 +1,38 @@
+use trunkline_server::EnvPolicy;
+
+/// Reads the name of an environment variable.
+///
+/// # Errors
+/// A sentence for whoever typed it.
+pub(crate) fn parse_variable_name(text: &str) -> Result<String, String> {
+    if EnvPolicy::is_name(text) {
+        return Ok(text.to_owned());
+    }
+    if text.contains('=') {
+        return Err(
+            "write the name alone; the value comes from the environment or from the caller".to_owned()
+        );
+    }
+    Err("write a name such as API_KEY: letters, digits and _, not beginning with a digit".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_given_by_their_names() {
+        for (text, expected) in [
+            ("API_KEY", Ok("API_KEY")),
+            ("API_KEY=x", Err("the name alone")),
+            ("API*", Err("a name such as")),
+            ("", Err("a name such as")),
+        ] {
+            match (parse_variable_name(text), expected) {
+                (Ok(name), Ok(expected)) => assert_eq!(name, expected),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
+                (parsed, _) => panic!("{text}: {parsed:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Metrics: where they are, where they are not, and what they say.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::bare_client::{get, post, send};
+use crate::messages::{call, initialize, modern};
+use crate::process::{Running, file, folder};
+
+#[test]
+fn metrics_on_the_loopback_show_what_was_called() {
+    let (_running, address) = Running::serve("metrics", &[]);
+    let echo = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    assert_eq!(post(address, &echo, &[]).status, 200);
+    let unknown = modern(2, "tools/call", call("chosen-by-a-caller", json!({})));
+    assert_eq!(post(address, &unknown, &[]).status, 200);
+    assert_eq!(post(address, &initialize(), &[]).status, 200);
+    let metrics = get(address, "/metrics", &[]);
+    assert_eq!(metrics.status, 200);
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    for line in [
+        r#"mcp_server_operation_duration_seconds_bucket{mcp_method_name="tools/call",gen_ai_tool_name="echo",le="+Inf"} 1"#,
+        r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="echo",outcome="ok"} 1"#,
+        r#"mcp_server_operations_total{mcp_method_name="tools/call",gen_ai_tool_name="other",outcome="refused"} 1"#,
+        r#"mcp_server_requests_total{mcp_protocol_version="2026-07-28"} 2"#,
+        r#"mcp_server_refusals_total{refusal="INVALID_PARAMS"} 1"#,
+        "mcp_server_sessions 1",
+        "mcp_server_calls_running 0",
+        "mcp_server_panics_total 0",
+    ] {
+        assert!(metrics.body.lines().any(|there| there == line), "{line} is not in {}", metrics.body);
+    }
+    assert!(!metrics.body.contains("chosen-by-a-caller"));
+    assert_eq!(get(address, "/metrics", &[("Origin", "http://evil.example")]).status, 403);
+    assert_eq!(get(address, "/metrics", &[("Host", "evil.example")]).status, 403);
+}
+
+#[test]
+fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_server_alone() {
+    let folder = folder("admin");
+    let tokens = file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600);
+    let auth = format!("bearer:{tokens}");
+    let port_file = folder.join("address");
+    let mut running = Running::start(&[
+        "serve",
+        "--http",
+        "0.0.0.0:0",
+        "--auth",
+        &auth,
+        "--admin",
+        "127.0.0.1:0",
+        "--port-file",
+        port_file.to_str().unwrap(),
+        "--log-format",
+        "json",
+        "--drain-delay",
+        "20s",
+    ]);
+    let told: serde_json::Value = serde_json::from_str(&running.wait_for("metrics on ")).unwrap();
+    let admin = told["message"]
+        .as_str()
+        .and_then(|words| words.strip_prefix("metrics on http://")?.strip_suffix("/metrics"));
+    let admin = admin.unwrap().parse().unwrap();
+    running.wait_for("ready");
+    let public = std::fs::read_to_string(&port_file).unwrap().replace("0.0.0.0", "127.0.0.1");
+    let public = public.trim_end().parse().unwrap();
+
+    assert_eq!(get(public, "/metrics", &[]).status, 404);
+    assert_eq!(get(public, "/healthz", &[]).status, 200);
+    assert_eq!(get(admin, "/metrics", &[]).status, 200);
+    assert_eq!(get(admin, "/healthz", &[]).status, 200);
+    assert_eq!(get(admin, "/readyz", &[]).json(), json!({ "ready": true }));
+    assert_eq!(get(admin, "/metrics", &[("Host", "evil.example")]).status, 403);
+    let echo = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    let token = [("Authorization", "Bearer 0123456789abcdef")];
+    assert_eq!(post(admin, &echo, &token).status, 404, "the endpoint is not there");
+    assert_eq!(post(public, &echo, &token).status, 200);
+    assert_eq!(send(admin, "POST /metrics", &[], "").status, 405);
+
+    running.signal(Signal::TERM);
+    running.wait_for("shutting down");
+    assert_eq!(get(public, "/readyz", &[]).json(), json!({ "ready": false }));
+    assert_eq!(get(admin, "/readyz", &[]).json(), json!({ "ready": false, "reason": "shutting down" }));
+}
+
+#[test]
+fn an_address_for_metrics_that_is_taken_is_told_with_the_option_that_changes_it() {
+    let (_running, address) = Running::serve("taken", &[]);
+    let second = Running::start(&["serve", "--http", "127.0.0.1:0", "--admin", &address.to_string()]).wait();
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.stderr.contains("`--admin :PORT` takes another port"), "{}", second.stderr);
+}

@@ -1,0 +1,179 @@
+//! A function that becomes the handler of a part, as its signature and its attributes tell.
+
+use proc_macro2::{Span, TokenStream};
+use syn::spanned::Spanned as _;
+use syn::{Attribute, FnArg, Ident, Receiver as SelfParameter, ReturnType, Signature, Type};
+
+use crate::docs;
+use crate::parameter::{Argument, Parameter, Question};
+use crate::part::Kind;
+use crate::problems::Problems;
+
+/// The most questions that one round asks.
+const MOST_QUESTIONS: usize = 4;
+
+/// What the expansion needs to know of a function.
+pub(crate) struct Handler {
+    pub(crate) name: Ident,
+    pub(crate) place: Place,
+    /// The doc comment, as an expression.
+    pub(crate) description: Option<TokenStream>,
+    pub(crate) is_async: bool,
+    pub(crate) receiver: Receiver,
+    pub(crate) parameters: Vec<Parameter>,
+    /// Where the type that it returns stands.
+    pub(crate) returns: Span,
+}
+
+/// How a function takes the value that it shares with others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    /// Not at all.
+    None,
+    /// `&self`
+    Reference,
+    /// `self: Arc<Self>`
+    Shared,
+}
+
+/// Where a function stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Free,
+    ImplBlock,
+}
+
+impl Handler {
+    /// Reads a function, and takes away the attributes of its parameters that are ours.
+    pub(crate) fn read(
+        part: Kind,
+        place: Place,
+        attributes: &[Attribute],
+        signature: &mut Signature,
+        problems: &mut Problems,
+    ) -> Self {
+        check_signature(part, signature, problems);
+        let mut receiver = Receiver::None;
+        let mut parameters = Vec::new();
+        let mut contexts = 0;
+        for input in &mut signature.inputs {
+            match input {
+                FnArg::Receiver(this) => receiver = read_receiver(this, part, place, problems),
+                FnArg::Typed(parameter) => {
+                    let read = Parameter::read(parameter, part, problems);
+                    contexts += usize::from(matches!(read, Some(Parameter::Context)));
+                    if contexts > 1 && matches!(read, Some(Parameter::Context)) {
+                        problems.add(parameter, "there is only one context; take it once");
+                    }
+                    parameters.extend(read);
+                }
+            }
+        }
+        let returns = match &signature.output {
+            ReturnType::Default => signature.ident.span(),
+            ReturnType::Type(_, returned) => returned.span(),
+        };
+        let handler = Self {
+            name: signature.ident.clone(),
+            place,
+            description: docs::description(attributes),
+            is_async: signature.asyncness.is_some(),
+            receiver,
+            parameters,
+            returns,
+        };
+        handler.check_names(signature, problems);
+        handler
+    }
+
+    fn check_names(&self, signature: &Signature, problems: &mut Problems) {
+        if self.questions().count() > MOST_QUESTIONS {
+            let message = format_args!(
+                "at most {MOST_QUESTIONS} questions can be asked at once; put several into one type that derives `Form`"
+            );
+            problems.add(&signature.inputs, message);
+        }
+        let mut names = Vec::new();
+        for argument in self.arguments() {
+            if names.contains(&argument.name.as_str()) {
+                let name = &argument.name;
+                problems.add(&argument.ident, format_args!("two parameters have the name `{name}`"));
+            }
+            names.push(&argument.name);
+        }
+        let mut keys = Vec::new();
+        for question in self.questions() {
+            if keys.contains(&question.key.as_str()) {
+                let key = &question.key;
+                problems.add(&question.message, format_args!("two questions have the key `{key}`"));
+            }
+            keys.push(&question.key);
+        }
+    }
+
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Argument(argument) => Some(&**argument),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn questions(&self) -> impl Iterator<Item = &Question> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Question(question) => Some(&**question),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn takes_context(&self) -> bool {
+        self.parameters.iter().any(|parameter| matches!(parameter, Parameter::Context))
+    }
+}
+
+fn check_signature(part: Kind, signature: &Signature, problems: &mut Problems) {
+    if !signature.generics.params.is_empty() {
+        let message =
+            format_args!("a {part} cannot be generic, since callers see one schema; name the types");
+        problems.add(&signature.generics, message);
+    }
+    if let Some(word) = &signature.unsafety {
+        problems.add(word, format_args!("a {part} cannot be unsafe, since anybody may call it"));
+    }
+    if let Some(word) = &signature.constness {
+        problems.add(word, format_args!("a {part} cannot be const; take the word away"));
+    }
+    if let Some(words) = &signature.abi {
+        problems.add(words, format_args!("a {part} is a Rust function; take the ABI away"));
+    }
+    if let Some(dots) = &signature.variadic {
+        problems.add(dots, format_args!("a {part} has a fixed number of parameters; take a `Vec`"));
+    }
+}
+
+fn read_receiver(this: &SelfParameter, part: Kind, place: Place, problems: &mut Problems) -> Receiver {
+    if place == Place::Free {
+        let message = format_args!(
+            "`#[{part}]` on a method needs `#[parts]` on its `impl` block; a function has no `self`"
+        );
+        problems.add(this, message);
+        return Receiver::None;
+    }
+    if this.reference.is_some() && this.mutability.is_none() && this.colon_token.is_none() {
+        return Receiver::Reference;
+    }
+    if this.colon_token.is_some() && is_arc(&this.ty) {
+        return Receiver::Shared;
+    }
+    problems.add(
+        this,
+        "take `&self` or `self: Arc<Self>`, since calls run at the same time; what changes goes into a `Mutex`",
+    );
+    Receiver::None
+}
+
+fn is_arc(kind: &Type) -> bool {
+    match kind {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Arc"),
+        _ => false,
+    }
+}

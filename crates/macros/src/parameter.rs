@@ -1,0 +1,278 @@
+//! The parameters of a function: what each of them stands for.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, format_ident, quote};
+use syn::ext::IdentExt as _;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Pat, PatType, Path, Token, Type};
+
+use crate::docs;
+use crate::options::{Options, inside};
+use crate::part::Kind;
+use crate::problems::Problems;
+
+/// What a parameter stands for.
+pub(crate) enum Parameter {
+    Context,
+    Argument(Box<Argument>),
+    Question(Box<Question>),
+}
+
+/// A parameter that the caller gives.
+pub(crate) struct Argument {
+    pub(crate) ident: Ident,
+    /// What the caller calls it.
+    pub(crate) name: String,
+    pub(crate) header: Option<LitStr>,
+    pub(crate) complete: Option<Path>,
+    /// Its doc comment and what else goes to its schema.
+    described: Vec<Attribute>,
+    renamed: bool,
+    default: Option<Default>,
+    kind: Type,
+}
+
+enum Default {
+    OfType,
+    Value(Expr),
+}
+
+/// A parameter that the user is asked for.
+pub(crate) struct Question {
+    pub(crate) kind: Type,
+    pub(crate) message: LitStr,
+    pub(crate) key: String,
+}
+
+impl Parameter {
+    /// Reads a parameter, and takes away the attributes that are ours.
+    pub(crate) fn read(parameter: &mut PatType, part: Kind, problems: &mut Problems) -> Option<Self> {
+        let attributes = Attributes::take(&mut parameter.attrs, part, problems);
+        let ident = plain_name(&parameter.pat, part, problems);
+        check_type(&parameter.ty, problems);
+        if is_named(&parameter.ty, "Context") {
+            attributes.refuse_on_context(problems);
+            return Some(Self::Context);
+        }
+        let ident = ident?;
+        match attributes.ask {
+            Some((_, message, key)) => {
+                attributes.argument.refuse_on_question(problems);
+                let key = key.map_or_else(|| ident.unraw().to_string(), |key| key.value());
+                Some(Self::Question(Box::new(Question { kind: (*parameter.ty).clone(), message, key })))
+            }
+            None => {
+                let ArgumentAttributes { described, rename, default, header, complete, .. } =
+                    attributes.argument;
+                let renamed = rename.is_some();
+                let name = rename.map_or_else(|| ident.unraw().to_string(), |name| name.value());
+                let kind = (*parameter.ty).clone();
+                let argument = Argument { ident, name, header, complete, described, renamed, default, kind };
+                Some(Self::Argument(Box::new(argument)))
+            }
+        }
+    }
+}
+
+impl Argument {
+    /// Writes the argument as a field of the type that arguments are read into.
+    pub(crate) fn field(&self) -> TokenStream {
+        let Self { ident, name, described, kind, .. } = self;
+        let rename = self.renamed.then(|| quote!(#[serde(rename = #name)]));
+        let default = self.default.as_ref().map(|default| match default {
+            Default::OfType => quote!(#[serde(default)]),
+            Default::Value(_) => {
+                let function = self.default_function().to_string();
+                quote!(#[serde(default = #function)])
+            }
+        });
+        quote!(#(#described)* #rename #default #ident: #kind)
+    }
+
+    /// Writes the function that makes the default, if one was given.
+    pub(crate) fn default_item(&self) -> Option<TokenStream> {
+        let Some(Default::Value(value)) = &self.default else { return None };
+        let (function, kind) = (self.default_function(), &self.kind);
+        let value = match value {
+            Expr::Lit(ExprLit { lit: Lit::Str(_), .. }) => quote!(::core::convert::Into::into(#value)),
+            value => value.to_token_stream(),
+        };
+        Some(quote!(fn #function() -> #kind { #value }))
+    }
+
+    fn default_function(&self) -> Ident {
+        format_ident!("__default_{}", self.ident.unraw())
+    }
+
+    /// Returns what is told of the argument, as an expression.
+    pub(crate) fn description(&self) -> Option<TokenStream> {
+        docs::description(&self.described)
+    }
+
+    /// Reports whether the caller may leave it out.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.default.is_some() || is_named(&self.kind, "Option")
+    }
+}
+
+/// The attributes of one parameter.
+#[derive(Default)]
+struct Attributes {
+    ask: Option<(Attribute, LitStr, Option<LitStr>)>,
+    argument: ArgumentAttributes,
+}
+
+#[derive(Default)]
+struct ArgumentAttributes {
+    described: Vec<Attribute>,
+    rename: Option<LitStr>,
+    default: Option<Default>,
+    header: Option<LitStr>,
+    complete: Option<Path>,
+    /// Those of the above that only arguments have, as they were written.
+    written: Vec<Attribute>,
+}
+
+impl Attributes {
+    fn take(attributes: &mut Vec<Attribute>, part: Kind, problems: &mut Problems) -> Self {
+        let mut taken = Self::default();
+        for attribute in std::mem::take(attributes) {
+            let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
+            if ["allow", "expect", "warn", "deny"].contains(&name.as_str()) {
+                attributes.push(attribute);
+            } else {
+                let read = taken.read(&name, attribute, part);
+                problems.note(read);
+            }
+        }
+        taken
+    }
+
+    fn read(&mut self, name: &str, attribute: Attribute, part: Kind) -> syn::Result<()> {
+        let argument = &mut self.argument;
+        let tokens = || inside(&attribute);
+        match name {
+            "doc" => {
+                argument.described.push(attribute);
+                return Ok(());
+            }
+            "ask" => {
+                let (message, key) = placed(read_question.parse2(tokens()?), &attribute)?;
+                self.ask = Some((attribute, message, key));
+                return Ok(());
+            }
+            "schemars" => argument.described.push(attribute.clone()),
+            "default" if tokens()?.is_empty() => argument.default = Some(Default::OfType),
+            "default" => argument.default = Some(Default::Value(syn::parse2(tokens()?)?)),
+            "rename" => argument.rename = Some(text(&attribute, "its name: `#[rename(\"maxItems\")]`")?),
+            "header" if part == Kind::Tool => {
+                argument.header = Some(text(&attribute, "the header: `#[header(\"Region\")]`")?);
+            }
+            "complete" if part != Kind::Tool => {
+                let path = syn::parse2(tokens()?).map_err(|error| {
+                    syn::Error::new(error.span(), "name an async function: `#[complete(suggest_names)]`")
+                });
+                argument.complete = Some(placed(path, &attribute)?);
+            }
+            _ => return Err(unknown(&attribute, part)),
+        }
+        argument.written.push(attribute);
+        Ok(())
+    }
+
+    fn refuse_on_context(&self, problems: &mut Problems) {
+        let asks = self.ask.iter().map(|(attribute, ..)| attribute);
+        for attribute in asks.chain(&self.argument.written) {
+            problems.add(attribute, "the context is no argument; take this away");
+        }
+    }
+}
+
+impl ArgumentAttributes {
+    fn refuse_on_question(&self, problems: &mut Problems) {
+        for attribute in &self.written {
+            problems.add(attribute, "a question is no argument; take this away, or the `#[ask]`");
+        }
+    }
+}
+
+fn unknown(attribute: &Attribute, part: Kind) -> syn::Error {
+    let last = if part == Kind::Tool { "header" } else { "complete" };
+    let message = format!(
+        "a parameter of a {part} cannot have this attribute; there are doc comments, `default`, `rename`, `schemars`, \
+         `ask` and `{last}`"
+    );
+    syn::Error::new_spanned(attribute, message)
+}
+
+fn text(attribute: &Attribute, expected: &str) -> syn::Result<LitStr> {
+    let text = syn::parse2(inside(attribute)?)
+        .map_err(|error| syn::Error::new(error.span(), format_args!("write {expected}")));
+    placed(text, attribute)
+}
+
+/// Puts an error about something that is missing to the attribute that lacks it.
+fn placed<T>(read: syn::Result<T>, attribute: &Attribute) -> syn::Result<T> {
+    read.map_err(|error| match inside(attribute) {
+        Ok(tokens) if !tokens.is_empty() => error,
+        _ => syn::Error::new_spanned(attribute, error),
+    })
+}
+
+fn read_question(input: ParseStream<'_>) -> syn::Result<(LitStr, Option<LitStr>)> {
+    let message = input
+        .parse()
+        .map_err(|error| syn::Error::new(error.span(), "write the question: `#[ask(\"Book it?\")]`"))?;
+    input.parse::<Option<Token![,]>>()?;
+    let mut options: Options = input.parse()?;
+    let mut problems = Problems::default();
+    let key = options.text("key", &mut problems);
+    options.finish("a question", &["key"], &mut problems);
+    match problems.into_error() {
+        Some(error) => Err(error),
+        None => Ok((message, key)),
+    }
+}
+
+fn plain_name(pattern: &Pat, part: Kind, problems: &mut Problems) -> Option<Ident> {
+    match pattern {
+        Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Some(name.ident.clone()),
+        other => {
+            let message = format_args!(
+                "a parameter of a {part} needs a plain name, which callers see; take it apart in the body"
+            );
+            problems.add(other, message);
+            None
+        }
+    }
+}
+
+fn check_type(kind: &Type, problems: &mut Problems) {
+    match kind {
+        Type::Reference(reference) => {
+            let owned = match &*reference.elem {
+                Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+                Type::Slice(slice) => format!("`Vec<{}>`", slice.elem.to_token_stream()),
+                other if is_named(other, "Context") => "`Context`, which is cheap to clone".to_owned(),
+                _ => "an owned value".to_owned(),
+            };
+            problems.add(kind, format_args!("a parameter cannot be a reference; take {owned}"));
+        }
+        Type::ImplTrait(_) => {
+            problems.add(
+                kind,
+                "a parameter cannot be `impl Trait`, since its type makes the schema; name a type",
+            );
+        }
+        _ => {}
+    }
+}
+
+/// Reports whether a type is a path that ends in a name.
+fn is_named(kind: &Type, name: &str) -> bool {
+    match kind {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == name),
+        Type::Reference(reference) => is_named(&reference.elem, name),
+        _ => false,
+    }
+}

@@ -1,0 +1,154 @@
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::LitStr;
+
+use super::at_returned;
+use crate::handler::{Handler, Place, Receiver};
+use crate::parameter::{Argument, Parameter, Question};
+
+/// Names that no name of an author's can be mistaken for.
+struct Names {
+    context: Ident,
+    arguments: Ident,
+    returned: Ident,
+    this: Ident,
+}
+
+impl Names {
+    fn new(handler: &Handler) -> Self {
+        let name = |text| Ident::new(text, Span::mixed_site());
+        Self {
+            context: name("context"),
+            arguments: name("arguments"),
+            returned: at_returned("returned", handler),
+            this: name("this"),
+        }
+    }
+
+    fn answers(&self, count: usize) -> Vec<Ident> {
+        (0..count).map(|index| format_ident!("answer_{index}", span = self.context.span())).collect()
+    }
+}
+
+/// Writes the items that a handler's closure needs: the type of its arguments, and their defaults.
+pub(super) fn items(handler: &Handler) -> TokenStream {
+    let mut fields = handler.arguments().map(Argument::field).peekable();
+    if fields.peek().is_none() {
+        return TokenStream::new();
+    }
+    let defaults = handler.arguments().filter_map(Argument::default_item);
+    quote! {
+        #(#defaults)*
+
+        #[derive(::trunkline::__private::serde::Deserialize, ::trunkline::__private::schemars::JsonSchema)]
+        #[serde(crate = "::trunkline::__private::serde")]
+        #[schemars(crate = "::trunkline::__private::schemars")]
+        struct __Arguments {
+            #(#fields),*
+        }
+    }
+}
+
+/// Writes the closure that a builder takes: it asks, calls the function and converts what that returned.
+pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> TokenStream) -> TokenStream {
+    let names = Names::new(handler);
+    let Names { context, arguments, returned, this } = &names;
+    let (questions, asks) = ask(handler, &names);
+    let called = call(handler, &names);
+    let converted = convert(&quote!(#returned));
+    let result = if asks {
+        quote!(::core::result::Result::Ok::<_, ::trunkline::AskError>(#converted))
+    } else {
+        converted
+    };
+    // What is wrong with the type that is returned is told there, although it is the closure that returns it.
+    let place = returned.span();
+    let body = quote_spanned! {place=>
+        async move {
+            #questions
+            let #returned = #called;
+            #result
+        }
+    };
+    let has_arguments = handler.arguments().next().is_some();
+    let arguments_kind =
+        if has_arguments { quote!(__Arguments) } else { quote!(::trunkline::__private::NoArguments) };
+    let arguments = if has_arguments { quote!(#arguments) } else { quote!(_) };
+    let context = if asks || handler.takes_context() { quote!(#context) } else { quote!(_) };
+    let parameters = quote!(#context: ::trunkline::Context, #arguments: #arguments_kind);
+    let myself = quote!(self);
+    match handler.receiver {
+        Receiver::None => quote_spanned!(place=> move |#parameters| #body),
+        Receiver::Reference | Receiver::Shared => quote_spanned! {place=> {
+            let #this = ::std::sync::Arc::clone(&#myself);
+            move |#parameters| {
+                let #this = ::std::sync::Arc::clone(&#this);
+                #body
+            }
+        }},
+    }
+}
+
+/// Writes the call of the author's function.
+fn call(handler: &Handler, names: &Names) -> TokenStream {
+    let Names { context, arguments, this, .. } = names;
+    let mut answers = names.answers(handler.questions().count()).into_iter();
+    let values = handler.parameters.iter().map(|parameter| match parameter {
+        Parameter::Context => quote!(#context),
+        Parameter::Argument(argument) => {
+            let field = &argument.ident;
+            quote!(#arguments.#field)
+        }
+        Parameter::Question(_) => {
+            let answer = answers.next();
+            quote!(#answer)
+        }
+    });
+    let name = &handler.name;
+    let wait = handler.is_async.then(|| quote!(.await));
+    match handler.receiver {
+        Receiver::None if handler.place == Place::Free => quote!(#name(#(#values),*) #wait),
+        Receiver::None => quote!(Self::#name(#(#values),*) #wait),
+        Receiver::Reference => quote!(Self::#name(&#this #(, #values)*) #wait),
+        Receiver::Shared => quote!(Self::#name(#this #(, #values)*) #wait),
+    }
+}
+
+/// Writes the round of questions, and tells whether there is one.
+fn ask(handler: &Handler, names: &Names) -> (TokenStream, bool) {
+    let Names { context, arguments, .. } = names;
+    let questions: Vec<TokenStream> = handler.questions().map(question).collect();
+    if questions.is_empty() {
+        return (TokenStream::new(), false);
+    }
+    let answers = names.answers(questions.len());
+    // A question may name any of the arguments.
+    let bound = handler.arguments().next().is_some().then(|| {
+        let fields = handler.arguments().map(|argument| &argument.ident);
+        quote! {
+            #[allow(unused_variables)]
+            let __Arguments { #(#fields),* } = &#arguments;
+        }
+    });
+    let asked = quote! {
+        let (#(#answers,)*) = {
+            let questions = { #bound (#(#questions,)*) };
+            #context.ask_all(questions).await?
+        };
+    };
+    (asked, true)
+}
+
+fn question(question: &Question) -> TokenStream {
+    let Question { kind, message, key } = question;
+    let message = message_of(message);
+    quote!(::trunkline::__private::ask::<#kind>(#message).key(#key))
+}
+
+/// Writes the text of a question; braces name arguments.
+fn message_of(message: &LitStr) -> TokenStream {
+    match message.value().contains(['{', '}']) {
+        true => quote!(::std::format!(#message)),
+        false => quote!(#message),
+    }
+}

@@ -1,0 +1,59 @@
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, ItemFn};
+
+use super::{Kind, build};
+use crate::handler::{Handler, Place};
+use crate::problems::Problems;
+
+/// Attributes that say how strict the compiler is.
+const ATTRIBUTES_OF_LINTS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect"];
+
+/// Attributes that belong to the item that others see; the rest belongs to the author's code.
+const OUTER: [&str; 5] = ["doc", "cfg", "deprecated", "must_use", "inline"];
+
+/// Allows what lints say against a signature that the part has to have.
+pub(crate) fn signature_lints() -> Attribute {
+    syn::parse_quote!(#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::unused_async)])
+}
+
+/// Turns a function into one without parameters that makes the part.
+pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> TokenStream {
+    let mut function: ItemFn = match syn::parse2(item.clone()) {
+        Ok(function) => function,
+        Err(_) => return not_a_function(kind, item),
+    };
+    let mut problems = Problems::default();
+    let handler = Handler::read(kind, Place::Free, &function.attrs, &mut function.sig, &mut problems);
+    let built = build(kind, options, &handler, &mut problems);
+    let (outer, inner): (Vec<Attribute>, Vec<Attribute>) =
+        function.attrs.into_iter().partition(stands_outside);
+    let (visibility, name, part) = (&function.vis, &function.sig.ident, &built.kind);
+    if let Some(errors) = problems.into_compile_errors() {
+        // The function is there all the same, so that nobody is told that it is missing.
+        return quote!(#errors #(#outer)* #visibility fn #name() -> #part { ::core::unreachable!() });
+    }
+    let (signature, body, value) = (&function.sig, &function.block, &built.value);
+    let lints = signature_lints();
+    quote! {
+        #(#outer)*
+        #visibility fn #name() -> #part {
+            #(#inner)*
+            #lints
+            #signature #body
+            #value
+        }
+    }
+}
+
+fn stands_outside(attribute: &Attribute) -> bool {
+    OUTER.iter().chain(&ATTRIBUTES_OF_LINTS).any(|name| attribute.path().is_ident(name))
+}
+
+fn not_a_function(kind: Kind, item: &TokenStream) -> TokenStream {
+    let message =
+        format!("`#[{kind}]` goes on a function, or on a method in an `impl` block with `#[parts]`");
+    let place: TokenStream = item.clone().into_iter().take(1).collect();
+    let error = syn::Error::new_spanned(place, message).to_compile_error();
+    quote!(#error #item)
+}

@@ -1,0 +1,95 @@
+//! What `#[tool]`, `#[prompt]` and `#[resource]` expand to.
+
+mod call;
+mod function;
+mod prompt;
+mod resource;
+mod tool;
+
+use std::fmt;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::LitStr;
+
+pub(crate) use self::function::{expand, signature_lints};
+use crate::handler::Handler;
+use crate::name;
+use crate::options::Options;
+use crate::problems::Problems;
+
+/// What a function becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        })
+    }
+}
+
+/// A part as an expression, and the type that the expression has.
+pub(crate) struct Built {
+    pub(crate) kind: TokenStream,
+    pub(crate) value: TokenStream,
+}
+
+/// Writes the expression that makes a part of a function, with the options of its attribute.
+pub(crate) fn build(kind: Kind, options: TokenStream, handler: &Handler, problems: &mut Problems) -> Built {
+    match kind {
+        Kind::Tool => tool::build(options, handler, problems),
+        Kind::Prompt => prompt::build(options, handler, problems),
+        Kind::Resource => resource::build(options, handler, problems),
+    }
+}
+
+/// What every part is described with.
+struct Description {
+    name: LitStr,
+    title: Option<LitStr>,
+    description: Option<TokenStream>,
+}
+
+impl Description {
+    const OPTIONS: [&'static str; 3] = ["name", "title", "description"];
+
+    fn take(options: &mut Options, handler: &Handler, problems: &mut Problems) -> Self {
+        let name = name::of_part(options.text("name", problems), &handler.name);
+        let title = options.text("title", problems);
+        let description = options.text("description", problems);
+        let description = description.map(|text| quote!(#text)).or_else(|| handler.description.clone());
+        Self { name, title, description }
+    }
+
+    /// Writes the calls of a builder.
+    fn calls(&self) -> TokenStream {
+        let title = self.title.as_ref().map(|title| quote!(.title(#title)));
+        let description = self.description.as_ref().map(|description| quote!(.description(#description)));
+        quote!(#title #description)
+    }
+}
+
+/// Names something at the place of the type that is returned, which is where a mistake about it is to be told.
+fn at_returned(name: &str, handler: &Handler) -> Ident {
+    Ident::new(name, handler.returns.resolved_at(Span::mixed_site()))
+}
+
+/// Writes how what was returned becomes something that the part may return: by the first of the traits that fits.
+fn converted(choice: &str, traits: &[&str], handler: &Handler, returned: &TokenStream) -> TokenStream {
+    let choice = at_returned(choice, handler);
+    let span = choice.span();
+    let references = std::iter::repeat_n(quote_spanned!(span=> &), traits.len());
+    let traits = traits.iter().map(|name| at_returned(name, handler));
+    quote_spanned! {span=> {
+        use ::trunkline::__private::returned::{Returned, #(#traits as _),*};
+        (#(#references)* Returned::of(&#returned)).#choice().convert(#returned)
+    }}
+}

@@ -1,0 +1,76 @@
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{LitStr, Token};
+
+use super::prompt::completion;
+use super::{Built, Description, at_returned, call, converted};
+use crate::handler::Handler;
+use crate::options::Options;
+use crate::problems::Problems;
+use crate::uri;
+
+const OPTIONS: [&str; 4] = ["name", "title", "description", "mime"];
+
+/// Writes the expression that makes a resource, or a template if its URI has variables.
+pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Problems) -> Built {
+    let (uri, mut options) = problems.note(read.parse2(options)).unwrap_or_default();
+    let described = Description::take(&mut options, handler, problems);
+    let mime = options.text("mime", problems).map(|mime| quote!(.mime(#mime)));
+    options.finish("a resource", &OPTIONS, problems);
+    let is_template = uri.as_ref().is_some_and(|uri| check(uri, handler, problems));
+
+    let (name, described) = (&described.name, described.calls());
+    let completions = handler.arguments().filter_map(completion);
+    let items = call::items(handler);
+    let traits =
+        ["ReadAsItIs", "ReadOkAsItIs", "ReadInResultOfOption", "ReadInResult", "ReadInOption", "ReadAsJson"];
+    let closure = call::closure(handler, |returned| converted("for_read", &traits, handler, returned));
+    let kind =
+        if is_template { quote!(::trunkline::ResourceTemplate) } else { quote!(::trunkline::Resource) };
+    let read = at_returned("read", handler);
+    let value = quote! {{
+        #items
+        #kind::new(#uri, #name) #described #mime #(#completions)* .#read(#closure)
+    }};
+    Built { kind, value }
+}
+
+fn read(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, Options)> {
+    let uri = input.parse::<LitStr>().map_err(|error| {
+        syn::Error::new(error.span(), "begin with the URI: `#[resource(\"users://{id}/profile\")]`")
+    })?;
+    input.parse::<Option<Token![,]>>()?;
+    Ok((Some(uri), input.parse()?))
+}
+
+/// Checks that the variables of the URI and the parameters are the same, and tells whether there are any.
+fn check(uri: &LitStr, handler: &Handler, problems: &mut Problems) -> bool {
+    let text = uri.value();
+    let variables = match uri::variables(&text) {
+        Ok(variables) => variables,
+        Err(problem) => {
+            problems.add(uri, problem);
+            return true;
+        }
+    };
+    if variables.is_empty() && !uri::has_scheme(&text) {
+        problems.add(uri, "a URI begins with a scheme, as in `demo://about`");
+    }
+    for variable in &variables {
+        if !handler.arguments().any(|argument| argument.name == *variable) {
+            let message = format_args!(
+                "the variable `{variable}` of the URI is not a parameter; add `{variable}: String`, or take it out"
+            );
+            problems.add(uri, message);
+        }
+    }
+    for argument in handler.arguments().filter(|argument| !variables.contains(&argument.name)) {
+        let name = &argument.name;
+        let message = format_args!(
+            "`{name}` is not a variable of the URI; add `{{{name}}}` to the URI, or take it out"
+        );
+        problems.add(&argument.ident, message);
+    }
+    !variables.is_empty()
+}

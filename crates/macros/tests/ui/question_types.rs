@@ -1,0 +1,15 @@
+//! Questions whose answers are no forms, or that name what is not there.
+
+use trunkline::prelude::*;
+
+struct Plain;
+
+#[tool]
+async fn no_form(#[ask("Sure?")] _ok: Plain) {}
+
+#[tool]
+async fn no_argument(#[ask("Book {dya}?")] _ok: Confirm, day: String) {
+    drop(day);
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! A default of another type.
+
+use trunkline::prelude::*;
+
+#[tool]
+async fn wrong(#[default(true)] _limit: u32) {}
+
+fn main() {}

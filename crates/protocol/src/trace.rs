@@ -1,0 +1,164 @@
+//! The trace that a request belongs to, as W3C Trace Context writes it in `_meta`.
+
+use std::fmt;
+
+use crate::json::{Members, Raw};
+
+/// The member of `_meta` that names the trace and the caller's span.
+pub const TRACEPARENT: &str = "traceparent";
+/// The member of `_meta` with what vendors add to the trace.
+pub const TRACESTATE: &str = "tracestate";
+
+/// The longest `tracestate` that is carried on.
+const MOST_STATE: usize = 512;
+
+/// The trace that a request belongs to, and the span that sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// The trace; never zero.
+    pub trace: TraceId,
+    /// The caller's span; never zero.
+    pub parent: SpanId,
+    /// Whether the caller may have recorded its span.
+    pub sampled: bool,
+    /// What vendors added, as it came; `None` if it is malformed or too long.
+    pub state: Option<String>,
+}
+
+/// The name of a trace: 128 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceId(pub u128);
+
+/// The name of a span: 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpanId(pub u64);
+
+impl TraceContext {
+    /// Reads the trace from the `_meta` of a request; one that is malformed counts as none.
+    pub fn read(meta: Option<&Members>) -> Option<Self> {
+        let meta = meta?;
+        let mut context = Self::parse(&meta.get(TRACEPARENT)?.as_text()?)?;
+        context.state =
+            meta.get(TRACESTATE).and_then(Raw::as_text).filter(|text| is_state(text)).map(Into::into);
+        Some(context)
+    }
+
+    /// Reads the written form of a `traceparent`: `VERSION-TRACE-PARENT-FLAGS` in lowercase hexadecimal.
+    ///
+    /// A version that is not known yet may have more after the flags; what is known of it is read.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let version = hex(parts.next()?, 2)?;
+        let trace = TraceId(hex(parts.next()?, 32)?);
+        let parent = SpanId(u64::try_from(hex(parts.next()?, 16)?).ok()?);
+        let flags = hex(parts.next()?, 2)?;
+        let more = parts.next().is_some();
+        if version == 0xff || (version == 0 && more) || trace.0 == 0 || parent.0 == 0 {
+            return None;
+        }
+        Some(Self { trace, parent, sampled: flags & 1 == 1, state: None })
+    }
+}
+
+impl fmt::Display for TraceContext {
+    /// Writes the `traceparent`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{}-{}-{:02x}", self.trace, self.parent, u8::from(self.sampled))
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Reads exactly `digits` lowercase hexadecimal digits; the standard allows no others.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    let lowercase = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if text.len() == digits && lowercase { u128::from_str_radix(text, 16).ok() } else { None }
+}
+
+/// Reports whether a text can be carried as a `tracestate`: a list of `key=value` in visible characters.
+fn is_state(text: &str) -> bool {
+    let entry = |entry: &str| {
+        let (key, value) = entry.trim_matches([' ', '\t']).split_once('=').unwrap_or_default();
+        !key.is_empty() && !value.is_empty() && !value.contains('=')
+    };
+    !text.is_empty()
+        && text.len() <= MOST_STATE
+        && text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
+        && text.split(',').count() <= 32
+        && text.split(',').all(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_traceparent_is_read_as_the_standard_writes_it_and_in_no_other_way() {
+        for (text, legible) in [
+            (GOOD, true),
+            ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", true),
+            ("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-will-be", true),
+            ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more", false),
+            ("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false),
+            ("00-00000000000000000000000000000000-b7ad6b7169203331-01", false),
+            ("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", false),
+            ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", false),
+            ("00-0af7651916cd43dd8448eb211c80319-b7ad6b7169203331-01", false),
+            ("00-+af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false),
+            ("0-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false),
+            (" 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false),
+            ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", false),
+            ("", false),
+        ] {
+            assert_eq!(TraceContext::parse(text).is_some(), legible, "{text}");
+        }
+        assert_eq!(TraceContext::parse(GOOD).unwrap().to_string(), GOOD);
+    }
+
+    #[test]
+    fn the_trace_of_a_request_stands_in_its_meta() {
+        for (meta, sampled, state) in [
+            (format!(r#"{{"traceparent":"{GOOD}"}}"#), Some(true), None),
+            (
+                format!(r#"{{"traceparent":"{GOOD}","tracestate":"a=1, b@c=2"}}"#),
+                Some(true),
+                Some("a=1, b@c=2"),
+            ),
+            (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a"}}"#), Some(true), None),
+            (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a=\u0000"}}"#), Some(true), None),
+            (format!(r#"{{"traceparent":"{GOOD}","tracestate":"a={}"}}"#, "x".repeat(512)), Some(true), None),
+            (r#"{"traceparent":7,"tracestate":"a=1"}"#.to_owned(), None, None),
+            (r#"{"tracestate":"a=1"}"#.to_owned(), None, None),
+        ] {
+            let members = Raw::parse(meta.clone()).unwrap().members().unwrap();
+            let read = TraceContext::read(Some(&members));
+            assert_eq!(read.as_ref().map(|context| context.sampled), sampled, "{meta}");
+            assert_eq!(read.and_then(|context| context.state).as_deref(), state, "{meta}");
+        }
+        assert_eq!(TraceContext::read(None), None);
+    }
+}

@@ -1,0 +1,102 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use trunkline_protocol::model::Question;
+
+use super::ask::{Ask, AskError, Asking};
+use super::given::{Given, Put};
+use super::shared::{Asked, Shared, UNDECLARED, wake};
+
+/// What a handler asks.
+impl Shared {
+    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
+    pub(crate) fn put(&self, key: Option<String>, question: Question) -> Result<Put, AskError> {
+        let mut state = self.lock();
+        if !self.method().may_ask() {
+            return Err(AskError::unsupported(&question, "this method cannot put questions"));
+        }
+        let key = key.unwrap_or_else(|| {
+            state.unnamed += 1;
+            format!("q{}", state.unnamed)
+        });
+        if state.asked.iter().any(|asked| asked.key == key) {
+            return Err(AskError::KeyInUse(key));
+        }
+        if let Some(at) = state.answers.iter().position(|(given, _)| *given == key) {
+            let (key, raw) = state.answers.remove(at);
+            // A malformed answer is not an error: the question is simply put again.
+            if let Ok(answer) = question.read_answer(&raw) {
+                if let Some(used) = &mut state.used {
+                    used.push((key, raw.clone()));
+                }
+                return Ok(Put::Answered(Given { answer, raw }));
+            }
+        }
+        if !question.allowed_by(&state.caller.capabilities()) {
+            return Err(AskError::unsupported(&question, UNDECLARED));
+        }
+        state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
+        // A handler may ask from a task of its own, whose polls the exchange does not see.
+        wake(state.exchange.take(), state);
+        Ok(Put::Open(key))
+    }
+
+    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Given, AskError>> {
+        let mut state = self.lock();
+        let Some(at) = state.asked.iter().position(|asked| asked.key == key) else {
+            return Poll::Ready(Err(AskError::Ended));
+        };
+        let Some(asked) = state.asked.get_mut(at) else { return Poll::Pending };
+        if asked.answer.is_none() {
+            asked.asker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let answer = state.asked.remove(at).answer;
+        Poll::Ready(answer.unwrap_or(Err(AskError::Ended)))
+    }
+
+    /// Puts questions whose answers are kept for the next time that the handler is called.
+    pub(crate) async fn collect(
+        self: &Arc<Self>,
+        questions: Vec<(String, Question)>,
+    ) -> Result<(), AskError> {
+        let mut asked: Vec<_> = questions
+            .into_iter()
+            .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
+            .collect();
+        let mut answers = Vec::with_capacity(asked.len());
+        // Every question is polled in every turn, so that all of them are put before the round closes.
+        std::future::poll_fn(|cx| {
+            let mut failed = None;
+            asked.retain_mut(|(key, asking)| match Pin::new(asking).poll(cx) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(raw)) => {
+                    answers.push((std::mem::take(key), raw));
+                    false
+                }
+                Poll::Ready(Err(error)) => {
+                    failed.get_or_insert(error);
+                    false
+                }
+            });
+            match failed {
+                Some(error) => Poll::Ready(Err(error)),
+                None if asked.is_empty() => Poll::Ready(Ok(())),
+                None => Poll::Pending,
+            }
+        })
+        .await?;
+        // As in the other era, a round's answers are all that the next call of the handler is given.
+        self.lock().answers = answers;
+        Ok(())
+    }
+
+    pub(crate) fn has_open_questions(&self) -> bool {
+        self.lock().asked.iter().any(|asked| asked.answer.is_none())
+    }
+
+    pub(crate) fn withdraw(&self, key: &str) {
+        self.lock().asked.retain(|asked| asked.key != key);
+    }
+}

@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use trunkline_protocol::model::ClientCapabilities;
+use trunkline_session::{SessionId, SessionRecord};
+
+use crate::core::Core;
+use crate::env::Env;
+use crate::roots::{SessionRoots, introduced};
+use crate::state::{OwnBags, States};
+
+/// What a call can reach beyond its own request.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) states: Arc<States>,
+    /// What the caller's legacy session keeps, if there is one.
+    pub(crate) session: Option<Arc<SessionKeep>>,
+}
+
+/// What a legacy session keeps for its calls.
+#[derive(Debug)]
+pub(crate) struct SessionKeep {
+    pub(crate) bags: OwnBags,
+    pub(crate) roots: SessionRoots,
+    pub(crate) env: Env,
+}
+
+impl SessionKeep {
+    /// `bag` is another name than the session's own for what is kept between its calls, which outlives the session.
+    pub(crate) fn new(core: &Core, record: &SessionRecord, env: Env, bag: Option<SessionId>) -> Self {
+        let client = ClientCapabilities::read(&record.capabilities, record.revision).unwrap_or_default();
+        let introduced = if core.client_info_roots { introduced(record.client.as_ref()) } else { Vec::new() };
+        if !introduced.is_empty() {
+            tracing::info!(session = %record.id.short(), "took roots from clientInfo, which no revision has");
+        }
+        Self {
+            bags: OwnBags::new(record.id, bag, core.states.clone()),
+            roots: SessionRoots::new(client.roots(), introduced),
+            env,
+        }
+    }
+}

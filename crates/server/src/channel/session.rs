@@ -1,0 +1,66 @@
+use std::sync::Arc;
+use std::task::Context;
+
+use trunkline_protocol::{Message, Method, Notification, Request, Revision, era};
+use trunkline_transport::Channel;
+
+use super::carried::Cancellable;
+use super::{CARRIAGE, ChannelServer};
+use crate::call::SessionKeep;
+use crate::core::now;
+use crate::edge::legacy::{self, LiveSession};
+
+/// The legacy session of a channel.
+impl<C: Channel> ChannelServer<C> {
+    pub(super) fn receive_legacy(&mut self, message: Message, cx: &mut Context<'_>) {
+        if let Message::Notification(note) = &message {
+            self.cancel_modern(note);
+        }
+        match (&self.session, message) {
+            (Some(session), message) => {
+                let session = session.clone();
+                let begun = legacy::begin(&self.core, &session, message, &CARRIAGE);
+                self.begin_legacy(begun, cx);
+                if let Some(request) = session.ask_roots() {
+                    self.channel.send(&request);
+                }
+            }
+            // A ping is answered in any state.
+            (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
+                let reply = trunkline_protocol::codec::Reply::Empty;
+                self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
+            }
+            _ => {}
+        }
+    }
+
+    fn cancel_modern(&mut self, note: &Notification) {
+        if note.method != "notifications/cancelled" {
+            return;
+        }
+        let Some(id) = era::cancelled_request(note) else { return };
+        self.listens.remove(&id);
+        match self.modern.get_mut(&id) {
+            Some(Cancellable::Running(call)) => call.cancel(),
+            Some(resuming) => *resuming = Cancellable::Cancelled,
+            None => {}
+        }
+    }
+
+    pub(super) fn initialize(&mut self, request: &Request) {
+        match legacy::handshake(&self.core, request, self.principal.clone()) {
+            Ok(handshake) => {
+                if let Some(before) = self.session.take() {
+                    before.end();
+                }
+                let keep = SessionKeep::new(&self.core, &handshake.record, self.env.clone(), self.bag);
+                let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
+                tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
+                self.watch = Some(session.watch(&*self.core.handler));
+                self.session = Some(session);
+                self.channel.send(&handshake.answer);
+            }
+            Err(refusal) => self.send_error(Some(&request.id), &refusal),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Environment variables of a caller: those of the process on its own pipes, those of headers over HTTP.
+//!
+//! Nothing is visible that the operator has not named, and a value has a type that does not print.
+
+mod policy;
+mod scrub;
+mod secret;
+mod sources;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+pub use self::policy::EnvPolicy;
+pub(crate) use self::scrub::scrub;
+pub use self::secret::Secret;
+pub(crate) use self::sources::EnvSources;
+use crate::call::Context;
+
+/// The variables that a caller brought, by name. What prints or serializes it shows the names only.
+#[derive(Clone, Default)]
+pub struct Env(Option<Arc<[Variable]>>);
+
+/// A variable: its name and its value.
+pub(crate) type Variable = (Arc<str>, Secret);
+
+impl Env {
+    /// No variables at all.
+    pub const NONE: Self = Self(None);
+
+    pub(crate) fn new(values: Vec<Variable>) -> Self {
+        Self((!values.is_empty()).then(|| values.into()))
+    }
+
+    fn values(&self) -> &[Variable] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the value of a variable.
+    pub fn get(&self, name: &str) -> Option<Secret> {
+        self.values().iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone())
+    }
+
+    /// Returns the names of the variables that have a value.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values().iter().map(|(name, _)| &**name)
+    }
+
+    /// Reports whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.values().iter().map(|(_, value)| value)
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Serialize for Env {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.names())
+    }
+}
+
+impl Context {
+    /// Returns an environment variable of the caller, if it has one and the operator allows it.
+    ///
+    /// Over standard input and output that is one of this process; over HTTP it came in an `X-Env-*` header of this
+    /// request, or of the one that opened its legacy session. What may be had at all is in
+    /// [`HostOptions::env`](crate::HostOptions::env).
+    pub fn env(&self, name: &str) -> Option<Secret> {
+        self.shared().with_caller(|caller| caller.env.get(name))
+    }
+}

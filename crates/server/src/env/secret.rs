@@ -1,0 +1,53 @@
+use std::fmt;
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq as _;
+use zeroize::Zeroizing;
+
+/// A text that does not print, has no serialized form, and is wiped from memory when the last copy of it goes.
+///
+/// Two are compared in constant time, as far as their lengths are equal.
+#[derive(Clone)]
+pub struct Secret(Arc<Zeroizing<String>>);
+
+impl Secret {
+    /// Takes a text into keeping.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(Arc::new(Zeroizing::new(text.into())))
+    }
+
+    /// Returns the text itself. Every place that calls this is one where it may get out.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl Eq for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_compared_but_never_printed() {
+        let secret = Secret::new("sentinel");
+        assert_eq!(secret, Secret::new("sentinel"));
+        for other in ["sentinem", "sentine", "sentinel ", ""] {
+            assert_ne!(secret, Secret::new(other));
+        }
+        assert_eq!(format!("{secret:?} {:#?}", Some(&secret)).matches("sentinel").count(), 0);
+        assert_eq!(secret.expose(), "sentinel");
+    }
+}

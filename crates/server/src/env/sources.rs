@@ -1,0 +1,200 @@
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::HeaderMap;
+use trunkline_protocol::{Refusal, shorten};
+
+use super::{Env, EnvPolicy, Secret, Variable};
+
+/// How the names of the headers begin that carry variables.
+const PREFIX: &str = "x-env-";
+
+/// The largest value that a header may carry.
+const MOST_VALUE_BYTES: usize = 8 << 10;
+
+/// The variables that one request may bring.
+const MOST_VARIABLES: usize = 32;
+
+/// Headers that are warned of by name; after so many, further ones are ignored in silence.
+const MOST_WARNINGS: usize = 64;
+
+/// The variables that callers may have, and where from.
+#[derive(Debug)]
+pub(crate) struct EnvSources {
+    process: Env,
+    headers: Vec<Arc<str>>,
+    warned: Mutex<BTreeSet<String>>,
+}
+
+impl EnvSources {
+    pub(crate) fn new(policy: &EnvPolicy) -> Self {
+        let named = |names: &[String]| -> Vec<Arc<str>> {
+            let (good, bad): (Vec<&String>, Vec<&String>) =
+                names.iter().partition(|name| EnvPolicy::is_name(name));
+            for name in bad {
+                tracing::warn!(name = shorten(name), "this cannot name an environment variable");
+            }
+            good.into_iter().map(|name| name.as_str().into()).collect()
+        };
+        let process = named(&policy.from_process).into_iter().filter_map(|name| {
+            let value = std::env::var(&*name).ok()?;
+            Some((name, Secret::new(value)))
+        });
+        Self {
+            process: Env::new(process.collect()),
+            headers: named(&policy.from_headers),
+            warned: Mutex::default(),
+        }
+    }
+
+    /// Returns the allowed variables of this process, as they were when the host was made.
+    pub(crate) fn process(&self) -> Env {
+        self.process.clone()
+    }
+
+    /// Reports whether any caller can have a variable, so that nothing need be looked at where none can.
+    pub(crate) fn any(&self) -> bool {
+        !self.headers.is_empty() || !self.process.is_empty()
+    }
+
+    /// Reports whether headers are looked at.
+    pub(crate) fn reads_headers(&self) -> bool {
+        !self.headers.is_empty()
+    }
+
+    /// Reads the variables that a request brings.
+    ///
+    /// # Errors
+    /// A variable that is allowed comes twice, is too large, or is not plain text; or there are too many.
+    pub(crate) fn read(&self, headers: &HeaderMap, is_private: bool) -> Result<Env, Refusal> {
+        let mut values: Vec<Variable> = Vec::new();
+        for (header, value) in headers {
+            let Some(given) = header.as_str().strip_prefix(PREFIX) else { continue };
+            let allowed: Vec<_> = self.headers.iter().filter(|name| names(given, name)).collect();
+            if allowed.is_empty() {
+                self.warn(given, "it is not allowed");
+                continue;
+            }
+            if !is_private {
+                self.warn(given, "it came neither over the loopback nor over TLS");
+                continue;
+            }
+            let text =
+                plain(value.as_bytes()).ok_or_else(|| refuse(given, "is not plain text, or too long"))?;
+            for name in allowed {
+                if values.iter().any(|(known, _)| known == name) {
+                    return Err(refuse(given, "comes twice"));
+                }
+                values.push((name.clone(), Secret::new(text)));
+            }
+        }
+        if values.len() > MOST_VARIABLES {
+            return Err(Refusal::INVALID_REQUEST.because("too many X-Env headers"));
+        }
+        Ok(Env::new(values))
+    }
+
+    /// Warns once of a header that is ignored, by its name alone.
+    fn warn(&self, given: &str, why: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() < MOST_WARNINGS && warned.insert(shorten(given)) {
+            tracing::warn!(header = %format_args!("{PREFIX}{}", shorten(given)), "ignored a variable: {why}");
+        }
+    }
+}
+
+/// Reports whether a header means a variable. Headers have no case, and some proxies drop those with a `_`.
+fn names(given: &str, name: &str) -> bool {
+    given.len() == name.len()
+        && given.bytes().zip(name.bytes()).all(|(given, name)| {
+            let given = if given == b'-' { b'_' } else { given };
+            given.eq_ignore_ascii_case(&name)
+        })
+}
+
+fn plain(value: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(value).ok()?;
+    (text.len() <= MOST_VALUE_BYTES && !text.chars().any(char::is_control)).then_some(text)
+}
+
+fn refuse(given: &str, why: &str) -> Refusal {
+    Refusal::INVALID_REQUEST.because(format!("the header X-Env-{} {why}", shorten(given)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn sources(names: &[&str]) -> EnvSources {
+        let from_headers = names.iter().map(|name| (*name).to_owned()).collect();
+        EnvSources::new(&EnvPolicy { from_headers, ..EnvPolicy::default() })
+    }
+
+    fn headers(given: &[(&str, &[u8])]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn variables_are_read_by_any_spelling_of_an_allowed_name() {
+        let sources = sources(&["OPENAI_API_KEY", "lower"]);
+        for (name, variable) in [
+            ("X-Env-OPENAI_API_KEY", Some("OPENAI_API_KEY")),
+            ("x-env-openai_api_key", Some("OPENAI_API_KEY")),
+            ("X-Env-Openai-Api-Key", Some("OPENAI_API_KEY")),
+            ("X-Env-LOWER", Some("lower")),
+            ("X-Env-OTHER", None),
+            ("X-Env-", None),
+            ("X-Env-OPENAI_API_KEY2", None),
+            ("Env-OPENAI_API_KEY", None),
+        ] {
+            let env = sources.read(&headers(&[(name, b"value")]), true).unwrap();
+            assert_eq!(env.names().next(), variable, "{name}");
+            assert_eq!(variable.and_then(|name| env.get(name)), variable.map(|_| Secret::new("value")));
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_plain_value_is_refused_and_never_repeated() {
+        let long = vec![b'x'; MOST_VALUE_BYTES + 1];
+        let one = sources(&["A_B"]);
+        for given in [
+            &[("X-Env-A_B", &b"one"[..]), ("X-Env-A_B", b"one")][..],
+            &[("X-Env-A_B", b"one"), ("x-env-a-b", b"two")],
+            &[("X-Env-A_B", b"sentinel\ttab")],
+            &[("X-Env-A_B", b"sentinel\xff")],
+            &[("X-Env-A_B", &long)],
+        ] {
+            let refusal = one.read(&headers(given), true).unwrap_err();
+            assert!(refusal.is(&Refusal::INVALID_REQUEST));
+            assert!(!refusal.message().contains("sentinel"), "{}", refusal.message());
+        }
+        let many: Vec<String> = (0..=MOST_VARIABLES).map(|n| format!("V{n}")).collect();
+        let names: Vec<&str> = many.iter().map(String::as_str).collect();
+        let spelled: Vec<String> = many.iter().map(|name| format!("x-env-{name}")).collect();
+        let given: Vec<(&str, &[u8])> = spelled.iter().map(|name| (name.as_str(), &b"1"[..])).collect();
+        assert!(sources(&names).read(&headers(&given), true).is_err());
+    }
+
+    #[test]
+    fn what_strangers_could_have_read_on_the_way_is_ignored() {
+        let sources = sources(&["A_B"]);
+        assert!(sources.read(&headers(&[("X-Env-A_B", b"one")]), false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn warnings_of_ignored_headers_are_bounded() {
+        let sources = sources(&["A_B"]);
+        for n in 0..1000 {
+            let name = format!("x-env-other{n}");
+            sources.read(&headers(&[(&name, b"1")]), true).unwrap();
+        }
+        assert_eq!(sources.warned.lock().unwrap().len(), MOST_WARNINGS);
+    }
+}

@@ -1,0 +1,216 @@
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::Value;
+use trunkline_protocol::json::JsonKind;
+use trunkline_protocol::{Members, Raw};
+
+use super::kind::{Bounded, FormField, TextField};
+
+/// One field of a form: its name, what the user is told of it, and what may be filled in.
+pub struct Field<T> {
+    name: &'static str,
+    kind: Kind<T>,
+    title: Option<&'static str>,
+    description: Option<&'static str>,
+    format: Option<&'static str>,
+    least: Option<Bound<T>>,
+    most: Option<Bound<T>>,
+    default: Option<fn() -> T>,
+}
+
+/// What the type of a field can do; taken once, so that a type that cannot is told of once.
+struct Kind<T> {
+    describe: fn(&mut Members),
+    to_value: fn(&T) -> Value,
+    read: fn(&Value) -> Result<T, String>,
+    absent: fn() -> Option<T>,
+}
+
+struct Bound<T> {
+    keyword: &'static str,
+    must: &'static str,
+    bound: f64,
+    size: fn(&T) -> Option<f64>,
+}
+
+impl<T> Field<T> {
+    /// Names a field.
+    pub const fn new(name: &'static str) -> Self
+    where
+        T: FormField,
+    {
+        let kind = Kind { describe: T::describe, to_value: T::to_value, read: T::read, absent: T::absent };
+        Self {
+            name,
+            kind,
+            title: None,
+            description: None,
+            format: None,
+            least: None,
+            most: None,
+            default: None,
+        }
+    }
+
+    /// Sets what humans call the field.
+    #[must_use]
+    pub fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    /// Says what to fill in.
+    #[must_use]
+    pub fn description(mut self, description: &'static str) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    /// Sets what the field is when nobody fills it in.
+    #[must_use]
+    pub fn default_with(mut self, default: fn() -> T) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// Sets the format of the text: `email`, `uri`, `date` or `date-time`.
+    #[must_use]
+    pub fn format(mut self, format: &'static str) -> Self
+    where
+        T: TextField,
+    {
+        self.format = Some(format);
+        self
+    }
+
+    /// Sets the least number, length or count.
+    #[must_use]
+    pub fn min(mut self, bound: f64) -> Self
+    where
+        T: Bounded,
+    {
+        self.least = Some(Bound { keyword: T::LEAST, must: T::MUST, bound, size: T::size });
+        self
+    }
+
+    /// Sets the greatest number, length or count.
+    #[must_use]
+    pub fn max(mut self, bound: f64) -> Self
+    where
+        T: Bounded,
+    {
+        self.most = Some(Bound { keyword: T::MOST, must: T::MUST, bound, size: T::size });
+        self
+    }
+
+    fn is_required(&self) -> bool {
+        self.default.is_none() && (self.kind.absent)().is_none()
+    }
+
+    fn schema(&self) -> Raw {
+        let mut schema = Members::new();
+        (self.kind.describe)(&mut schema);
+        for (keyword, text) in
+            [("title", self.title), ("description", self.description), ("format", self.format)]
+        {
+            if let Some(text) = text {
+                schema.set(keyword, Raw::from_text(text));
+            }
+        }
+        for bound in self.least.iter().chain(&self.most) {
+            schema.set(bound.keyword, plain_number(bound.bound));
+        }
+        let default = self.default.map(|default| (self.kind.to_value)(&default()));
+        if let Some(default) = default.filter(|default| !default.is_null()) {
+            schema.set("default", default.into());
+        }
+        schema.to_raw()
+    }
+
+    fn read(&self, given: Option<&Raw>) -> Result<T, String> {
+        let given = given.filter(|raw| raw.kind() != JsonKind::Null);
+        let Some(given) = given else {
+            let left_out = self.default.map(|default| default()).or_else(self.kind.absent);
+            return left_out.ok_or_else(|| "is missing".to_owned());
+        };
+        let value: Value = given.get().map_err(|error| error.to_string())?;
+        let read = (self.kind.read)(&value)?;
+        for (bound, words, beyond) in
+            [(&self.least, "at least", Ordering::Less), (&self.most, "at most", Ordering::Greater)]
+        {
+            let Some(bound) = bound else { continue };
+            let size = (bound.size)(&read);
+            if size.and_then(|size| size.partial_cmp(&bound.bound)) == Some(beyond) {
+                return Err(format!("must {} {words} {}", bound.must, bound.bound));
+            }
+        }
+        Ok(read)
+    }
+}
+
+impl<T> fmt::Debug for Field<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Field").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Writes a whole number without its fraction.
+fn plain_number(number: f64) -> Raw {
+    let text = number.to_string();
+    Raw::parse(text).unwrap_or(Raw::NULL)
+}
+
+/// The schema of a form under construction; its fields keep their order.
+#[derive(Debug, Default)]
+pub struct FormSchema {
+    properties: Members,
+    required: Vec<&'static str>,
+}
+
+impl FormSchema {
+    /// Adds a field.
+    #[must_use]
+    pub fn with<T>(mut self, field: &Field<T>) -> Self {
+        self.properties.set(field.name, field.schema());
+        if field.is_required() {
+            self.required.push(field.name);
+        }
+        self
+    }
+
+    /// Returns the schema.
+    pub fn finish(self) -> Raw {
+        let mut schema = Members::new();
+        schema.set("type", Raw::from_text("object"));
+        schema.set("properties", self.properties.to_raw());
+        if !self.required.is_empty() {
+            schema.set("required", Value::from(self.required).into());
+        }
+        schema.to_raw()
+    }
+}
+
+/// What a user filled in.
+#[derive(Debug)]
+pub struct FormAnswers {
+    members: Members,
+}
+
+impl FormAnswers {
+    /// Reads the answer to a form.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(content: &Raw) -> Result<Self, String> {
+        content.members().map(|members| Self { members }).map_err(|error| error.to_string())
+    }
+
+    /// Reads one field.
+    ///
+    /// # Errors
+    /// A sentence that names the field.
+    pub fn field<T>(&self, field: &Field<T>) -> Result<T, String> {
+        field.read(self.members.get(field.name)).map_err(|problem| format!("`{}` {problem}", field.name))
+    }
+}

@@ -1,0 +1,108 @@
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+
+use trunkline_protocol::Refusal;
+use trunkline_session::Principal;
+
+use super::{Interceptor, Next};
+use crate::call::{BoxFuture, Call, Context, Outcome};
+
+/// Refuses calls of a principal that has as many running as it may, with [`Refusal::TOO_MANY`].
+///
+/// Anonymous callers are one principal. A call that waits for an answer does not count, since it does not run; once the
+/// answer is there it goes on in any case.
+#[derive(Clone, Debug)]
+pub struct ConcurrencyLimit {
+    most: usize,
+    /// Only those who have calls running.
+    running: Arc<Mutex<HashMap<Principal, usize>>>,
+}
+
+impl ConcurrencyLimit {
+    /// Allows every principal this many calls at a time.
+    pub fn per_principal(most: usize) -> Self {
+        Self { most, running: Arc::default() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, principal: &Principal, most: usize) -> Option<Permit> {
+        let mut running = self.lock();
+        let count = running.get(principal).copied().unwrap_or(0);
+        if count >= most {
+            return None;
+        }
+        running.insert(principal.clone(), count + 1);
+        Some(Permit { limit: self.clone(), principal: principal.clone() })
+    }
+}
+
+impl Interceptor for ConcurrencyLimit {
+    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        let principal = call.context.principal();
+        let Some(permit) = self.take(&principal, self.most) else {
+            let refusal = Refusal::TOO_MANY.because(format!(
+                "at most {} calls of one caller may run at a time; try again later",
+                self.most
+            ));
+            return Box::pin(std::future::ready(Err(refusal)));
+        };
+        let context = call.context.clone();
+        Box::pin(Counted {
+            answer: next.run(call),
+            context,
+            limit: self.clone(),
+            principal,
+            permit: Some(permit),
+        })
+    }
+}
+
+/// A call that counts while it runs.
+struct Counted {
+    answer: BoxFuture<'static, Result<Outcome, Refusal>>,
+    context: Context,
+    limit: ConcurrencyLimit,
+    principal: Principal,
+    permit: Option<Permit>,
+}
+
+impl Future for Counted {
+    type Output = Result<Outcome, Refusal>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.permit.is_none() && !this.context.is_waiting() {
+            // It was admitted when it began; a caller that has answered is not refused for the answer.
+            this.permit = this.limit.take(&this.principal, usize::MAX);
+        }
+        let answer = this.answer.as_mut().poll(cx);
+        if answer.is_pending() && this.context.is_waiting() {
+            this.permit = None;
+        }
+        answer
+    }
+}
+
+/// One call that counts.
+#[derive(Debug)]
+struct Permit {
+    limit: ConcurrencyLimit,
+    principal: Principal,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut running = self.limit.lock();
+        match running.get_mut(&self.principal) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                running.remove(&self.principal);
+            }
+        }
+    }
+}

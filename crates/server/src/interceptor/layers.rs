@@ -1,0 +1,95 @@
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_protocol::Refusal;
+use trunkline_protocol::mirror::MirroredParams;
+use trunkline_protocol::model::{Implementation, ServerCapabilities};
+
+use super::{Interceptor, Next, Way};
+use crate::call::{BoxFuture, Call, Handler, Outcome};
+use crate::change::{Filter, Subscription};
+
+/// Interceptors in their order: the first is the outermost, sees a call first and its answer last.
+#[derive(Clone, Default)]
+pub struct Layers {
+    layers: Vec<Arc<dyn Interceptor>>,
+}
+
+impl Layers {
+    /// Makes an empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an interceptor within those that are there.
+    #[must_use]
+    pub fn with(mut self, interceptor: impl Interceptor) -> Self {
+        self.push(interceptor);
+        self
+    }
+
+    pub(crate) fn push(&mut self, interceptor: impl Interceptor) {
+        self.layers.push(Arc::new(interceptor));
+    }
+
+    /// Reports whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<&dyn Interceptor> {
+        self.layers.get(at).map(|layer| &**layer)
+    }
+
+    /// Puts the interceptors around a handler; without any, the handler stays what it is.
+    pub(crate) fn around(self, handler: impl Handler) -> Arc<dyn Handler> {
+        if self.is_empty() {
+            return Arc::new(handler);
+        }
+        Arc::new(Intercepted(Arc::new(Layered { layers: self, handler: Box::new(handler) })))
+    }
+}
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Layers({})", self.layers.len())
+    }
+}
+
+pub(super) struct Layered {
+    pub(super) layers: Layers,
+    pub(super) handler: Box<dyn Handler>,
+}
+
+/// A handler with interceptors around its calls.
+struct Intercepted(Arc<Layered>);
+
+impl Handler for Intercepted {
+    fn identity(&self) -> Implementation {
+        self.0.handler.identity()
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        self.0.handler.capabilities()
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.0.handler.instructions()
+    }
+
+    fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+        self.0.handler.mirrored_arguments(tool)
+    }
+
+    fn has_tool(&self, tool: &str) -> bool {
+        self.0.handler.has_tool(tool)
+    }
+
+    fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        Next { way: Way::Handler(self.0.clone()), at: 0 }.run(call)
+    }
+
+    fn watch(&self, filter: Filter) -> Subscription {
+        self.0.handler.watch(filter)
+    }
+}

@@ -1,0 +1,294 @@
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::CallToolResult;
+use trunkline_protocol::{Id, Method, Raw, Refusal, Revision};
+use trunkline_session::{Principal, SessionId};
+
+use super::*;
+use crate::call::{Context, Handler, ask};
+use crate::server::Server;
+use crate::testing::{assert_refused, call, call_text, caller};
+use crate::tool::Tool;
+use crate::{Confirm, ToolError};
+
+type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
+type Said = Arc<Mutex<Vec<String>>>;
+
+/// An interceptor that says its name on the way in and on the way out.
+fn says(name: &'static str, said: &Said) -> impl Interceptor {
+    let said = said.clone();
+    move |call: Call, next: Next| {
+        let said = said.clone();
+        async move {
+            said.lock().unwrap().push(format!("{name} in"));
+            let answer = next.run(call).await;
+            said.lock().unwrap().push(format!("{name} out"));
+            answer
+        }
+    }
+}
+
+fn tool_call(name: &str) -> Call {
+    call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": name }))
+}
+
+fn poll(answer: &mut Answer) -> Poll<Result<Outcome, Refusal>> {
+    answer.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
+}
+
+fn text(outcome: Outcome) -> String {
+    let Outcome::Done(Reply::Tool(result)) = outcome else { panic!("not the result of a tool: {outcome:?}") };
+    let mark = if result.is_error { "!" } else { "" };
+    format!("{mark}{}", result.content.first().and_then(|block| block.as_text()).unwrap_or_default())
+}
+
+#[test]
+fn the_first_interceptor_that_is_added_is_the_outermost() {
+    let said = Said::default();
+    let hear = said.clone();
+    let tool = Tool::new("hello").run(move || {
+        hear.lock().unwrap().push("tool".to_owned());
+        async { "hi" }
+    });
+    let server = Server::new("test").with(tool).layer(says("a", &said)).layer(says("b", &said));
+    assert_eq!(call_text(&server, "hello", &json!({})), "hi");
+    assert_eq!(*said.lock().unwrap(), ["a in", "b in", "tool", "b out", "a out"]);
+}
+
+#[tokio::test]
+async fn the_layers_of_a_host_are_around_those_of_its_server_and_around_every_handler() {
+    let said = Said::default();
+    let server = Server::new("test").with(Tool::new("hello").run(async || "hi")).layer(says("server", &said));
+    let layers = Layers::new().with(says("host", &said));
+    let handler = layers.around(server.handle().unwrap());
+    assert_eq!(text(handler.call(tool_call("hello")).await.unwrap()), "hi");
+    assert_eq!(*said.lock().unwrap(), ["host in", "server in", "server out", "host out"]);
+    assert_eq!(handler.identity(), server.handle().unwrap().identity());
+    assert_eq!(handler.capabilities(), server.handle().unwrap().capabilities());
+}
+
+#[test]
+fn an_interceptor_may_refuse_change_and_replace() {
+    let tool = Tool::new("hello").run(async || "a secret");
+    let server = Server::new("test").with(tool).layer(|call: Call, next: Next| async move {
+        if call.method == Method::ToolsList {
+            return Err(Refusal::METHOD_NOT_FOUND);
+        }
+        let server = call.context.server().cloned();
+        assert!(server.is_some(), "an interceptor of a server knows it");
+        match next.run(call).await? {
+            Outcome::Done(Reply::Tool(_)) => Ok(Outcome::Done(Reply::Tool(CallToolResult::text("redacted")))),
+            other => Ok(other),
+        }
+    });
+    assert_eq!(call_text(&server, "hello", &json!({})), "redacted");
+    let list = crate::testing::answer(&server, Method::ToolsList, &json!({}));
+    assert_refused(list, &Refusal::METHOD_NOT_FOUND, "");
+}
+
+fn slow(name: &str) -> Tool {
+    Tool::new(name).run(async |cx: Context| {
+        for done in 1..=1000 {
+            cx.progress(done, 1000);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        "done"
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_ends_a_call_despite_its_progress_and_tells_what_it_started() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let tell = told.clone();
+    let starts = Tool::new("starts").run(move |cx: Context| {
+        let tell = tell.clone();
+        async move {
+            let cancelled = cx.cancelled();
+            tokio::spawn(async move {
+                cancelled.await;
+                tell.fetch_add(1, Ordering::SeqCst);
+            });
+            std::future::pending::<()>().await;
+        }
+    });
+    let prompt = crate::Prompt::new("p").get(async || {
+        std::future::pending::<()>().await;
+        "never"
+    });
+    let server =
+        Server::new("test").with((slow("slow"), starts, prompt)).layer(Timeout::new(Duration::from_secs(30)));
+    let handle = server.handle().unwrap();
+    let began = tokio::time::Instant::now();
+    let answer =
+        text(handle.call("slow", json!({})).await.map(|result| Outcome::Done(Reply::Tool(result))).unwrap());
+    assert_eq!(answer, "!the call was ended: it took longer than 30s, the most that this server allows");
+    assert_eq!(began.elapsed().as_secs(), 30);
+
+    let running = tool_call("starts");
+    let context = running.context.clone();
+    assert!(text(Handler::call(&handle, running).await.unwrap()).contains("30s"));
+    assert!(context.is_cancelled());
+    tokio::task::yield_now().await;
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+
+    let get = call(Revision::NEWEST, Method::PromptsGet, &json!({ "name": "p" }));
+    assert_refused(Handler::call(&handle, get).await, &Refusal::TIMED_OUT, "30s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clock_of_a_timeout_stands_still_while_a_question_is_open() {
+    for (limit, expected) in [(41, "done"), (39, "!the call was ended")] {
+        let limited = Timeout::new(Duration::from_secs(limit));
+        let handle = Server::new("test").with(asks_in_between).layer(limited).handle().unwrap();
+        let asked = tool_call("asks");
+        let context = asked.context.clone();
+        let answer = tokio::spawn(Handler::call(&handle, asked));
+        tokio::time::sleep(Duration::from_secs(21)).await;
+        assert!(context.is_waiting());
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let yes = Raw::from(&json!({ "action": "accept", "content": { "confirm": true } }));
+        assert!(context.shared().answer("q1", Ok(yes)));
+        assert!(text(answer.await.unwrap().unwrap()).starts_with(expected), "{limit}");
+    }
+}
+
+fn asks_in_between() -> Tool {
+    Tool::new("asks").run(async |cx: Context| -> Result<&str, ToolError> {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        cx.ask(ask::<Confirm>("Go on?")).await?;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok("done")
+    })
+}
+
+fn call_of(principal: &str, tool: &str) -> Call {
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    let caller = crate::Caller {
+        principal: Principal::Named(principal.into()),
+        ..caller(Revision::NEWEST, &capabilities)
+    };
+    crate::testing::call_from(caller, Method::ToolsCall, &json!({ "name": tool }))
+}
+
+#[test]
+fn a_principal_has_no_more_calls_running_than_the_limit() {
+    let waits = Tool::new("waits").run(async || std::future::pending::<()>().await);
+    let limit = ConcurrencyLimit::per_principal(2);
+    let handle = Server::new("test").with(waits).layer(limit.clone()).handle().unwrap();
+    let begin = |principal: &str| {
+        let mut answer = Handler::call(&handle, call_of(principal, "waits"));
+        match poll(&mut answer) {
+            Poll::Pending => Ok(answer),
+            Poll::Ready(answer) => Err(answer.unwrap_err()),
+        }
+    };
+    let first = begin("ann").map_err(drop).unwrap();
+    let second = begin("ann").map_err(drop).unwrap();
+    let refusal = begin("ann").map(drop).unwrap_err();
+    assert!(refusal.is(&Refusal::TOO_MANY) && refusal.message().contains("at most 2 calls"), "{refusal:?}");
+    let other = begin("bob").map_err(drop).unwrap();
+    // A caller that cancels drops the call.
+    drop(first);
+    let third = begin("ann").map_err(drop).unwrap();
+    drop((second, third, other));
+    assert!(limit.lock().is_empty(), "nothing is kept of those who have nothing running");
+}
+
+#[test]
+fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
+    let asks =
+        Tool::new("asks").run(async |cx: Context| cx.ask(ask::<Confirm>("Go on?")).await.map(|_| "done"));
+    let quick = Tool::new("quick").run(async || "quick");
+    let limit = ConcurrencyLimit::per_principal(1);
+    let handle = Server::new("test").with((asks, quick)).layer(limit.clone()).handle().unwrap();
+    let asked = call_of("ann", "asks");
+    let context = asked.context.clone();
+    let mut waiting = Handler::call(&handle, asked);
+    assert!(poll(&mut waiting).is_pending());
+    assert!(limit.lock().is_empty());
+    assert_eq!(
+        text(Handler::call(&handle, call_of("ann", "quick")).now_or_never().unwrap().unwrap()),
+        "quick"
+    );
+    let yes = Raw::from(&json!({ "action": "accept", "content": { "confirm": true } }));
+    assert!(context.shared().answer("q1", Ok(yes)));
+    let Poll::Ready(answer) = poll(&mut waiting) else { panic!("the answer is there") };
+    assert_eq!(text(answer.unwrap()), "done");
+    drop(waiting);
+    assert!(limit.lock().is_empty());
+}
+
+/// Where a log is written to.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let tool = Tool::new("hello").run(async || {
+        tracing::info!("inside");
+        "hi"
+    });
+    let handle = Server::new("test").with(tool).layer(Trace::new()).handle().unwrap();
+    let session = SessionId::random();
+    let caller = crate::Caller {
+        request_id: Some(Id::from_text("r1")),
+        session: Some(session),
+        ..caller(Revision::V2025_11_25, &json!({}))
+    };
+    let params = json!({ "name": "hello" });
+    let meta = json!({ "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
+    let members = Raw::from(&params).members().unwrap();
+    let params = trunkline_protocol::Params { members, meta: Some(Raw::from(&meta).members().unwrap()) };
+    let surroundings = crate::call::Surroundings { states: Arc::default(), session: None };
+    let shared = crate::call::Shared::new(Method::ToolsCall, params, caller, Vec::new(), surroundings);
+    let traced =
+        Call { method: Method::ToolsCall, continuation: None, context: Context::new(Arc::new(shared)) };
+    tracing::subscriber::with_default(subscriber, || {
+        Handler::call(&handle, traced).now_or_never().unwrap().unwrap();
+    });
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let messages: Vec<_> = lines.iter().map(|line| line["fields"]["message"].as_str().unwrap()).collect();
+    assert_eq!(messages, ["begins", "inside", "ends"], "{log}");
+    for line in &lines {
+        assert_eq!(
+            line["span"],
+            json!({
+                "name": "call",
+                "method": "tools/call",
+                "revision": "2025-11-25",
+                "request_id": "\"r1\"",
+                "session": session.short().to_string(),
+                "tool": "hello",
+                "trace_id": "0af7651916cd43dd8448eb211c80319c",
+                "parent_id": "b7ad6b7169203331",
+            })
+        );
+    }
+    assert!(!log.contains(&session.to_string()));
+}

@@ -1,0 +1,113 @@
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::CallToolResult;
+use trunkline_protocol::{Method, Refusal};
+
+use super::{Interceptor, Next};
+use crate::call::{BoxFuture, Call, Context, Outcome};
+
+/// Ends calls that take too long, however much progress they report.
+///
+/// The clock stands still while a question is open: people may think as long as they like, within the time that a call
+/// may be parked. A call that is run again from its start after a question has all of its time again.
+///
+/// A tool that is ended says so in its result, for the model to read; any other call is refused with
+/// [`Refusal::TIMED_OUT`].
+#[derive(Clone, Copy, Debug)]
+pub struct Timeout {
+    limit: Duration,
+}
+
+impl Timeout {
+    /// Allows calls to run for this long.
+    pub const fn new(limit: Duration) -> Self {
+        Self { limit }
+    }
+}
+
+impl Interceptor for Timeout {
+    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        let (method, context) = (call.method, call.context.clone());
+        let clock = Clock::Runs { since: Instant::now(), left: self.limit, sleep: None };
+        Box::pin(Timed { answer: Some(next.run(call)), method, context, limit: self.limit, clock })
+    }
+}
+
+struct Timed {
+    answer: Option<BoxFuture<'static, Result<Outcome, Refusal>>>,
+    method: Method,
+    context: Context,
+    limit: Duration,
+    clock: Clock,
+}
+
+enum Clock {
+    Runs {
+        since: Instant,
+        left: Duration,
+        /// Made when the call first has to wait, which most never do.
+        sleep: Option<Pin<Box<Sleep>>>,
+    },
+    Stands {
+        left: Duration,
+    },
+}
+
+impl Clock {
+    fn stop(&mut self) {
+        if let Self::Runs { since, left, .. } = self {
+            *self = Self::Stands { left: left.saturating_sub(since.elapsed()) };
+        }
+    }
+
+    fn start(&mut self) {
+        if let Self::Stands { left } = self {
+            *self = Self::Runs { since: Instant::now(), left: *left, sleep: None };
+        }
+    }
+
+    /// Ready when the time is over.
+    fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        let Self::Runs { since, left, sleep } = self else { return Poll::Pending };
+        let due = *since + *left;
+        sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due))).as_mut().poll(cx)
+    }
+}
+
+impl Future for Timed {
+    type Output = Result<Outcome, Refusal>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let Some(answer) = &mut this.answer else { return Poll::Pending };
+        if !this.context.is_waiting() {
+            this.clock.start();
+        }
+        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+            this.answer = None;
+            return Poll::Ready(answer);
+        }
+        // A question is put and its answer is taken in polls, so that this is where either can be seen.
+        if this.context.is_waiting() {
+            this.clock.stop();
+            return Poll::Pending;
+        }
+        std::task::ready!(this.clock.poll(cx));
+        this.answer = None;
+        this.context.shared().give_up();
+        Poll::Ready(over(this.method, this.limit))
+    }
+}
+
+fn over(method: Method, limit: Duration) -> Result<Outcome, Refusal> {
+    let sentence =
+        format!("the call was ended: it took longer than {limit:?}, the most that this server allows");
+    match method {
+        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(sentence)))),
+        _ => Err(Refusal::TIMED_OUT.because(sentence)),
+    }
+}

@@ -1,0 +1,80 @@
+use std::time::Instant;
+
+use tracing::field::{Empty, display};
+use tracing::{Instrument as _, Span};
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::{Method, Refusal, shorten};
+
+use super::{Interceptor, Next};
+use crate::call::{BoxFuture, Call, Outcome};
+
+/// Puts every call into a `tracing` span, `call`, at the level `DEBUG`.
+///
+/// The span has the method, the revision, the request's id, the beginning of the session's, the tool if there is one of
+/// that name, and, where the request is part of a trace, that trace and the caller's span. Of arguments and results it has
+/// nothing. Where nobody listens to the span, a call costs a look at a flag more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trace;
+
+impl Trace {
+    /// Makes the interceptor.
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Interceptor for Trace {
+    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        let span = tracing::debug_span!(
+            "call",
+            method = call.method.as_str(),
+            revision = Empty,
+            request_id = Empty,
+            session = Empty,
+            tool = Empty,
+            trace_id = Empty,
+            parent_id = Empty,
+        );
+        if span.is_disabled() {
+            return next.run(call);
+        }
+        describe(&span, &call, &next);
+        let traced = async move {
+            let began = Instant::now();
+            tracing::debug!("begins");
+            let answer = next.run(call).await;
+            let took = began.elapsed();
+            match &answer {
+                Ok(Outcome::Done(Reply::Tool(result))) if result.is_error => {
+                    tracing::debug!(?took, outcome = "tool_error", "ends");
+                }
+                Ok(Outcome::Done(_)) => tracing::debug!(?took, outcome = "ok", "ends"),
+                Ok(Outcome::Ask(_)) => tracing::debug!(?took, outcome = "asked", "ends"),
+                Err(refusal) => tracing::debug!(?took, outcome = refusal.name(), "ends"),
+            }
+            answer
+        };
+        Box::pin(traced.instrument(span))
+    }
+}
+
+/// Fills the span with what is known of the call; whatever comes from a peer is cut short.
+fn describe(span: &Span, call: &Call, next: &Next) {
+    call.context.shared().with_caller(|caller| {
+        span.record("revision", caller.revision.as_str());
+        if let Some(id) = &caller.request_id {
+            span.record("request_id", shorten(id.as_raw().as_str()));
+        }
+        if let Some(session) = &caller.session {
+            span.record("session", display(session.short()));
+        }
+    });
+    // A name that is no tool's is whatever the caller wrote there, and may be a secret that it put in the wrong place.
+    if let Some(name) = call.name().filter(|_| call.method == Method::ToolsCall) {
+        span.record("tool", if next.has_tool(&name) { &*name } else { "unknown" });
+    }
+    if let Some(trace) = call.context.trace() {
+        span.record("trace_id", display(trace.trace));
+        span.record("parent_id", display(trace.parent));
+    }
+}

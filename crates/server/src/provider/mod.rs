@@ -1,0 +1,22 @@
+//! Providers: tools, prompts and resources that are known only at run time.
+//!
+//! A provider lists what it has at one moment and answers for it. The server takes the list over into its registry, so
+//! that what comes from a provider is listed, paged, checked and counted like the server's own parts; when the provider
+//! says that its list has changed, the server takes it over anew.
+
+mod notifier;
+mod prompts;
+mod resources;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+pub use self::notifier::Notifier;
+pub use self::prompts::PromptProvider;
+pub(crate) use self::prompts::Prompts;
+pub use self::resources::ResourceProvider;
+pub(crate) use self::resources::Resources;
+pub(crate) use self::source::Source;
+pub(crate) use self::tools::Tools;
+pub use self::tools::{Prefixed, ToolProvider};

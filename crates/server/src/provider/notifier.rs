@@ -1,0 +1,43 @@
+use std::fmt;
+use std::sync::Weak;
+
+use crate::server::{Inner, ServerHandle};
+
+/// The means by which a provider says that something has changed. Clones speak for the same provider.
+///
+/// It does nothing once the server is gone.
+#[derive(Clone)]
+pub struct Notifier {
+    server: Weak<Inner>,
+    source: usize,
+}
+
+impl Notifier {
+    pub(crate) fn new(server: Weak<Inner>, source: usize) -> Self {
+        Self { server, source }
+    }
+
+    /// Says that the provider's list has changed: the server lists it anew, and tells whoever watches.
+    ///
+    /// The list is asked for before this returns, so that a provider must not hold a lock that its list needs. What
+    /// collides with something that is there already is left out, with a warning in the log that names both sources.
+    pub fn list_changed(&self) {
+        let Some(server) = ServerHandle::upgrade(&self.server) else { return };
+        for problem in server.refresh(self.source) {
+            tracing::warn!("{problem}");
+        }
+    }
+
+    /// Says that the content of a resource has changed.
+    pub fn updated(&self, uri: impl Into<String>) {
+        if let Some(server) = ServerHandle::upgrade(&self.server) {
+            server.notify_updated(uri);
+        }
+    }
+}
+
+impl fmt::Debug for Notifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notifier").field("source", &self.source).finish_non_exhaustive()
+    }
+}

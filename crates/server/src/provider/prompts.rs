@@ -1,0 +1,66 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use trunkline_protocol::model::{self, GetPromptResult};
+
+use super::{Notifier, Source};
+use crate::call::{BoxFuture, Context};
+use crate::change::Change;
+use crate::error::ToolError;
+use crate::part::{Part as _, Parts};
+use crate::prompt::Prompt;
+use crate::registry::Offers;
+
+/// A source of prompts that are known only at run time.
+pub trait PromptProvider: Send + Sync + 'static {
+    /// Returns what the provider calls itself, for messages about names that two sources have.
+    fn source(&self) -> String;
+
+    /// Returns the prompts that there are at this moment.
+    fn prompts(&self) -> Vec<model::Prompt>;
+
+    /// Fills one of them in; the arguments that must be given are.
+    fn get(
+        &self,
+        prompt: &str,
+        context: Context,
+        arguments: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Result<GetPromptResult, ToolError>>;
+
+    /// Takes the means to say that the list has changed; a provider whose list never does needs none.
+    fn watch(&self, _notifier: Notifier) {}
+}
+
+pub(crate) struct Prompts<P>(pub(crate) P);
+
+impl<P: PromptProvider> Source for Prompts<P> {
+    fn name(&self) -> String {
+        self.0.source()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { prompts: true, ..Offers::default() }
+    }
+
+    fn change(&self) -> Change {
+        Change::Prompts
+    }
+
+    fn parts(self: Arc<Self>) -> Parts {
+        let mut parts = Parts::default();
+        for described in self.0.prompts() {
+            let (provider, name) = (self.clone(), described.name.clone());
+            let prompt = Prompt::from_description(described).get(
+                move |context: Context, arguments: BTreeMap<String, String>| {
+                    provider.0.get(&name, context, arguments)
+                },
+            );
+            prompt.add_to(&mut parts);
+        }
+        parts
+    }
+
+    fn watch(&self, notifier: Notifier) {
+        self.0.watch(notifier);
+    }
+}

@@ -1,0 +1,68 @@
+use std::sync::Arc;
+
+use trunkline_protocol::model::{self, ReadResult};
+
+use super::{Notifier, Source};
+use crate::call::{BoxFuture, Context};
+use crate::change::Change;
+use crate::error::ToolError;
+use crate::part::{Part as _, Parts};
+use crate::registry::Offers;
+use crate::resource::{Resource, ResourceTemplate};
+
+/// A source of resources that are known only at run time.
+pub trait ResourceProvider: Send + Sync + 'static {
+    /// Returns what the provider calls itself, for messages about URIs that two sources have.
+    fn source(&self) -> String;
+
+    /// Returns the resources that there are at this moment.
+    fn resources(&self) -> Vec<model::Resource>;
+
+    /// Returns the templates of further resources, which need not be listed; none unless said.
+    fn templates(&self) -> Vec<model::ResourceTemplate> {
+        Vec::new()
+    }
+
+    /// Reads a resource that is listed or fits a template; `None` is "not found".
+    fn read(&self, uri: &str, context: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>>;
+
+    /// Takes the means to say that a list or a content has changed; a provider where nothing does needs none.
+    fn watch(&self, _notifier: Notifier) {}
+}
+
+pub(crate) struct Resources<P>(pub(crate) P);
+
+impl<P: ResourceProvider> Source for Resources<P> {
+    fn name(&self) -> String {
+        self.0.source()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { resources: true, ..Offers::default() }
+    }
+
+    fn change(&self) -> Change {
+        Change::Resources
+    }
+
+    fn parts(self: Arc<Self>) -> Parts {
+        let mut parts = Parts::default();
+        for described in self.0.resources() {
+            let provider = self.clone();
+            let resource = Resource::from_description(described)
+                .read(move |context: Context, uri: String| provider.0.read(&uri, context));
+            resource.add_to(&mut parts);
+        }
+        for described in self.0.templates() {
+            let provider = self.clone();
+            let template = ResourceTemplate::from_description(described)
+                .read_uri(move |context, uri| provider.0.read(uri, context));
+            template.add_to(&mut parts);
+        }
+        parts
+    }
+
+    fn watch(&self, notifier: Notifier) {
+        self.0.watch(notifier);
+    }
+}

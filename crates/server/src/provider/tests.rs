@@ -1,0 +1,291 @@
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Waker};
+
+use serde_json::{Value, json};
+use trunkline_protocol::model::{
+    self, CallToolResult, GetPromptResult, PromptArgument, ReadResult, ResourceContents,
+};
+use trunkline_protocol::{Method, Raw, Refusal, Revision};
+
+use super::*;
+use crate::call::{BoxFuture, Context, Handler as _};
+use crate::change::{Change, Filter};
+use crate::error::ToolError;
+use crate::server::{Server, ServerHandle};
+use crate::testing::{answer_in, assert_refused};
+use crate::tool::Tool;
+
+/// A provider whose tools, prompts and resources are names in a list that tests change.
+#[derive(Clone, Default)]
+struct Shelf {
+    source: &'static str,
+    names: Arc<Mutex<Vec<String>>>,
+    notifier: Arc<Mutex<Option<Notifier>>>,
+}
+
+impl Shelf {
+    fn new(source: &'static str, names: &[&str]) -> Self {
+        let shelf = Self { source, ..Self::default() };
+        shelf.put(names);
+        shelf
+    }
+
+    fn put(&self, names: &[&str]) {
+        *self.names.lock().unwrap() = names.iter().map(|name| (*name).to_owned()).collect();
+        let notifier = self.notifier.lock().unwrap().clone();
+        if let Some(notifier) = notifier {
+            notifier.list_changed();
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.names.lock().unwrap().clone()
+    }
+
+    fn keep(&self, notifier: Notifier) {
+        *self.notifier.lock().unwrap() = Some(notifier);
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, ToolError>> {
+    Box::pin(std::future::ready(Ok(value)))
+}
+
+impl ToolProvider for Shelf {
+    fn source(&self) -> String {
+        self.source.to_owned()
+    }
+
+    fn tools(&self) -> Vec<model::Tool> {
+        let schema = json!({
+            "type": "object",
+            "properties": { "count": { "type": "integer", "x-mcp-header": "Count" } },
+        });
+        let tool = |name| model::Tool { name, input_schema: Raw::from(&schema), ..model::Tool::default() };
+        self.names().into_iter().map(tool).collect()
+    }
+
+    fn call(
+        &self,
+        tool: &str,
+        _: Context,
+        arguments: Raw,
+    ) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
+        ready(CallToolResult::text(format!(
+            "{} {tool} {arguments}",
+            self.source,
+            arguments = arguments.as_str()
+        )))
+    }
+
+    fn watch(&self, notifier: Notifier) {
+        self.keep(notifier);
+    }
+}
+
+impl PromptProvider for Shelf {
+    fn source(&self) -> String {
+        self.source.to_owned()
+    }
+
+    fn prompts(&self) -> Vec<model::Prompt> {
+        let topic = || vec![PromptArgument::required("topic")];
+        self.names()
+            .into_iter()
+            .map(|name| model::Prompt { arguments: topic(), ..model::Prompt::new(name) })
+            .collect()
+    }
+
+    fn get(
+        &self,
+        prompt: &str,
+        _: Context,
+        arguments: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Result<GetPromptResult, ToolError>> {
+        let topic = arguments.get("topic").cloned().unwrap_or_default();
+        let message = model::PromptMessage::user(model::Content::text(format!("{prompt} on {topic}")));
+        ready(GetPromptResult::new(vec![message]))
+    }
+}
+
+impl ResourceProvider for Shelf {
+    fn source(&self) -> String {
+        self.source.to_owned()
+    }
+
+    fn resources(&self) -> Vec<model::Resource> {
+        self.names().into_iter().map(|name| model::Resource::new(format!("shelf://{name}"), name)).collect()
+    }
+
+    fn templates(&self) -> Vec<model::ResourceTemplate> {
+        vec![model::ResourceTemplate::new("shelf://deep/{name}", "deep")]
+    }
+
+    fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+        let there = !uri.ends_with("gone");
+        ready(there.then(|| ReadResult::new(vec![ResourceContents::text(uri, format!("read {uri}"))])))
+    }
+
+    fn watch(&self, notifier: Notifier) {
+        self.keep(notifier);
+    }
+}
+
+fn ask(server: &ServerHandle, method: Method, params: &Value) -> Result<Value, Refusal> {
+    answer_in(server, Revision::NEWEST, method, params)
+}
+
+fn listed(server: &ServerHandle) -> Vec<String> {
+    let (mut names, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let page = ask(server, Method::ToolsList, &json!({ "cursor": cursor })).unwrap();
+        let tools = page["tools"].as_array().unwrap();
+        names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        match page.get("nextCursor") {
+            Some(next) => cursor = next.clone(),
+            None => return names,
+        }
+    }
+}
+
+fn call(server: &ServerHandle, name: &str, arguments: &Value) -> Result<Value, Refusal> {
+    let result = ask(server, Method::ToolsCall, &json!({ "name": name, "arguments": arguments }))?;
+    Ok(result["content"][0]["text"].clone())
+}
+
+#[test]
+fn a_server_of_a_tool_provider_alone_has_tools_and_no_prompts() {
+    let server = Server::new("test").tools_from(Shelf::new("web", &["search"])).handle().unwrap();
+    assert_eq!(call(&server, "search", &json!({ "count": 1 })).unwrap(), "web search {\"count\":1}");
+    assert_refused(call(&server, "other", &json!({})), &Refusal::INVALID_PARAMS, "Unknown tool");
+    assert_refused(ask(&server, Method::PromptsList, &json!({})), &Refusal::METHOD_NOT_FOUND, "");
+    assert!(server.capabilities().prompts.is_none() && server.capabilities().tools.is_some());
+    let empty = Server::new("test").tools_from(Shelf::new("web", &[])).handle().unwrap();
+    assert!(listed(&empty).is_empty(), "a provider with nothing yet is no reason to have no tools");
+}
+
+#[test]
+fn what_providers_have_is_listed_in_one_order_with_the_rest_and_in_pages() {
+    let server = Server::new("test")
+        .page_size(2)
+        .tools_from(Shelf::new("web", &["d", "a"]))
+        .with(Tool::new("c").run(async || "own"))
+        .tools_from(Shelf::new("files", &["e", "b"]))
+        .handle()
+        .unwrap();
+    assert_eq!(listed(&server), ["a", "b", "c", "d", "e"]);
+    assert_eq!(call(&server, "b", &json!({})).unwrap(), "files b {}");
+    assert_eq!(call(&server, "c", &json!({})).unwrap(), "own");
+}
+
+#[test]
+fn tools_of_providers_are_checked_and_mirrored_like_others() {
+    let server = Server::new("test").tools_from(Shelf::new("web", &["search"])).handle().unwrap();
+    let said = call(&server, "search", &json!({ "count": "many" })).unwrap();
+    assert!(said.as_str().unwrap().contains("`count`"), "{said}");
+    let mirrored = server.mirrored_arguments("search").unwrap();
+    let absent = mirrored.check(Some(&json!({ "count": 1 })), |_| None::<&[u8]>);
+    assert!(absent.is_err(), "the header that the schema names is wanted");
+}
+
+#[test]
+fn names_that_two_sources_have_are_reported_with_both() {
+    let own = || Tool::new("search").run(async || "own");
+    for (server, expected) in [
+        (
+            Server::new("test")
+                .tools_from(Shelf::new("web", &["search"]))
+                .tools_from(Shelf::new("files", &["search"])),
+            "tool `search`: provider `web` and provider `files` both have it",
+        ),
+        (
+            Server::new("test").tools_from(Shelf::new("web", &["search"])).with(own()),
+            "tool `search`: the server itself and provider `web` both have it",
+        ),
+        (
+            Server::new("test").tools_from(Shelf::new("web", &["a", "a"])),
+            "tool `a`: provider `web` and provider `web` both have it",
+        ),
+        (
+            Server::new("test").tools_from(Shelf::new("web", &["no name"])),
+            "provider `web`: tool `no name`: its name has ' '",
+        ),
+        (Server::new("test").with((own(), own())), "tool `search`: there are two of this name"),
+    ] {
+        let error = server.handle().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_prefix_keeps_two_sources_apart() {
+    let server = Server::new("test")
+        .tools_from(Shelf::new("web", &["search"]))
+        .tools_from(Prefixed::new("files_", Shelf::new("files", &["search"])))
+        .handle()
+        .unwrap();
+    assert_eq!(listed(&server), ["files_search", "search"]);
+    assert_eq!(call(&server, "files_search", &json!({})).unwrap(), "files search {}");
+}
+
+#[test]
+fn a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told() {
+    let shelf = Shelf::new("web", &["a", "b"]);
+    let server = Server::new("test")
+        .tools_from(shelf.clone())
+        .with(Tool::new("own").run(async || "own"))
+        .handle()
+        .unwrap();
+    let watch = server.watch(Filter::lists());
+    shelf.put(&["b", "c", "own"]);
+    assert_eq!(listed(&server), ["b", "c", "own"]);
+    assert_eq!(call(&server, "own", &json!({})).unwrap(), "own", "the server's own part stays");
+    assert!(watch.poll_change(&mut TaskContext::from_waker(Waker::noop())).is_ready());
+
+    // A part of the server that took a name meanwhile is not the provider's to remove.
+    assert!(server.remove_tool("c"));
+    server.add(Tool::new("c").run(async || "mine")).unwrap();
+    shelf.put(&[]);
+    assert_eq!(listed(&server), ["c", "own"]);
+    let taken = server.add(Tool::new("c").run(async || "again")).unwrap_err().to_string();
+    assert!(taken.contains("there are two of this name"), "{taken}");
+    drop(server);
+    shelf.put(&["late"]);
+}
+
+#[test]
+fn prompts_and_resources_come_from_providers_too() {
+    let shelf = Shelf::new("books", &["one"]);
+    let server =
+        Server::new("test").prompts_from(shelf.clone()).resources_from(shelf.clone()).handle().unwrap();
+    let prompt =
+        ask(&server, Method::PromptsGet, &json!({ "name": "one", "arguments": { "topic": "rust" } }))
+            .unwrap();
+    assert_eq!(prompt["messages"][0]["content"]["text"], "one on rust");
+    let missing = ask(&server, Method::PromptsGet, &json!({ "name": "one" }));
+    assert_refused(missing, &Refusal::INVALID_PARAMS, "`topic` is missing");
+
+    for (uri, expected) in [
+        ("shelf://one", Some("read shelf://one")),
+        ("shelf://deep/two", Some("read shelf://deep/two")),
+        ("shelf://deep/gone", None),
+        ("shelf://two", None),
+    ] {
+        let read = ask(&server, Method::ResourcesRead, &json!({ "uri": uri }));
+        match expected {
+            Some(text) => assert_eq!(read.unwrap()["contents"][0]["text"], text),
+            None => assert_refused(read, &Refusal::RESOURCE_NOT_FOUND, ""),
+        }
+    }
+    let templates = ask(&server, Method::TemplatesList, &json!({})).unwrap();
+    assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "shelf://deep/{name}");
+
+    let watch = server.watch(Filter { uris: ["shelf://one".to_owned()].into(), ..Filter::default() });
+    shelf.notifier.lock().unwrap().as_ref().unwrap().updated("shelf://one");
+    let told = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
+    assert_eq!(told, std::task::Poll::Ready(Change::Updated("shelf://one".to_owned())));
+    shelf.put(&["one", "two"]);
+    assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://two" })).is_ok());
+    assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://deep/x" })).is_ok());
+}

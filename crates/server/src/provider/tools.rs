@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use trunkline_protocol::model::{self, CallToolResult};
+use trunkline_protocol::{Raw, Refusal};
+
+use super::{Notifier, Source};
+use crate::call::{BoxFuture, Context};
+use crate::change::Change;
+use crate::error::ToolError;
+use crate::part::{Part as _, Parts};
+use crate::registry::Offers;
+use crate::tool::Tool;
+
+/// A source of tools that are known only at run time.
+///
+/// Arguments are always checked against the tool's input schema before [`ToolProvider::call`], and structured content
+/// against its output schema afterwards.
+pub trait ToolProvider: Send + Sync + 'static {
+    /// Returns what the provider calls itself, for messages about names that two sources have.
+    fn source(&self) -> String;
+
+    /// Returns the tools that there are at this moment.
+    fn tools(&self) -> Vec<model::Tool>;
+
+    /// Calls one of them.
+    fn call(
+        &self,
+        tool: &str,
+        context: Context,
+        arguments: Raw,
+    ) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
+
+    /// Takes the means to say that the list has changed; a provider whose list never does needs none.
+    fn watch(&self, _notifier: Notifier) {}
+}
+
+/// A provider whose tools have a prefix before their names, so that they do not collide with those of another.
+#[derive(Clone, Debug)]
+pub struct Prefixed<P> {
+    prefix: String,
+    provider: P,
+}
+
+impl<P: ToolProvider> Prefixed<P> {
+    /// Puts a prefix, such as `web_`, before the names of a provider's tools.
+    pub fn new(prefix: impl Into<String>, provider: P) -> Self {
+        Self { prefix: prefix.into(), provider }
+    }
+}
+
+impl<P: ToolProvider> ToolProvider for Prefixed<P> {
+    fn source(&self) -> String {
+        self.provider.source()
+    }
+
+    fn tools(&self) -> Vec<model::Tool> {
+        let mut tools = self.provider.tools();
+        for tool in &mut tools {
+            tool.name.insert_str(0, &self.prefix);
+        }
+        tools
+    }
+
+    fn call(
+        &self,
+        tool: &str,
+        context: Context,
+        arguments: Raw,
+    ) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
+        match tool.strip_prefix(&self.prefix) {
+            Some(tool) => self.provider.call(tool, context, arguments),
+            None => Box::pin(std::future::ready(Err(ToolError::refused(Refusal::INVALID_PARAMS)))),
+        }
+    }
+
+    fn watch(&self, notifier: Notifier) {
+        self.provider.watch(notifier);
+    }
+}
+
+pub(crate) struct Tools<P>(pub(crate) P);
+
+impl<P: ToolProvider> Source for Tools<P> {
+    fn name(&self) -> String {
+        self.0.source()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { tools: true, ..Offers::default() }
+    }
+
+    fn change(&self) -> Change {
+        Change::Tools
+    }
+
+    fn parts(self: Arc<Self>) -> Parts {
+        let mut parts = Parts::default();
+        for described in self.0.tools() {
+            let (provider, name) = (self.clone(), described.name.clone());
+            let tool = Tool::from_description(described)
+                .run_raw(move |context, arguments| provider.0.call(&name, context, arguments));
+            tool.add_to(&mut parts);
+        }
+        parts
+    }
+
+    fn watch(&self, notifier: Notifier) {
+        self.0.watch(notifier);
+    }
+}

@@ -1,0 +1,85 @@
+//! The directories that a client works in, and what lies within them.
+//!
+//! Roots are a client's advice, not a right: [`Sandbox`] is for tools that must not leave what the operator allows.
+
+mod file_uri;
+mod sandbox;
+mod session;
+mod within;
+
+use std::path::Path;
+use std::time::Duration;
+
+use trunkline_protocol::model::Root;
+
+pub use self::file_uri::root_path;
+pub use self::sandbox::{Sandbox, SandboxError};
+use self::session::Look;
+pub(crate) use self::session::{SessionRoots, introduced};
+use crate::call::{AskError, Context, roots};
+
+/// How long a call waits for an answer that is already on its way.
+const RACE: Duration = Duration::from_millis(500);
+
+/// How long a call waits for the answer to its own question; some clients declare roots and never tell them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The roots that are taken of one client.
+const MOST_ROOTS: usize = 256;
+
+/// The key of the question for roots.
+const KEY: &str = "roots";
+
+impl Context {
+    /// Returns the directories that the client works in.
+    ///
+    /// A legacy session is asked once and again when it says that they have changed; any other caller is asked once for
+    /// each call. A legacy client that does not answer in time has the roots that are known of it, perhaps none.
+    ///
+    /// # Errors
+    /// As [`Context::ask`]: a client without roots cannot be asked for them.
+    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        let Some(session) = self.shared().surroundings().session.clone() else {
+            let asked = self.shared().roots.get_or_try_init(|| self.ask(roots().key(KEY))).await;
+            return asked.map(|roots| roots.iter().take(MOST_ROOTS).cloned().collect());
+        };
+        let known = &session.roots;
+        match known.look() {
+            Look::Known(roots) => Ok(roots),
+            Look::Coming => {
+                let _ = tokio::time::timeout(RACE, known.settled()).await;
+                Ok(known.best())
+            }
+            Look::Ask(asking) => {
+                let answered = tokio::time::timeout(PATIENCE, self.ask(roots().key(KEY))).await;
+                drop(asking);
+                // The session has learned them from the answer, and merged them with what it knew.
+                match (answered, known.best()) {
+                    (Ok(Err(error)), best) if best.is_empty() => Err(error),
+                    (_, best) => Ok(best),
+                }
+            }
+        }
+    }
+
+    /// Returns the first of the client's roots, if it has any.
+    ///
+    /// # Errors
+    /// As [`Context::roots`].
+    pub async fn primary_root(&self) -> Result<Option<Root>, AskError> {
+        Ok(self.roots().await?.into_iter().next())
+    }
+
+    /// Reports whether a path lies within one of the client's roots, with `..` and symbolic links resolved.
+    ///
+    /// A file that does not exist yet lies where it would be made. A relative path is taken from the primary root. By the
+    /// time that the path is used it may lead elsewhere; [`Sandbox`] has no such gap.
+    ///
+    /// # Errors
+    /// As [`Context::roots`].
+    pub async fn in_roots(&self, path: impl AsRef<Path>) -> Result<bool, AskError> {
+        let (roots, path) = (self.roots().await?, path.as_ref().to_owned());
+        let looked = tokio::task::spawn_blocking(move || within::contains(&roots, &path)).await;
+        Ok(looked.unwrap_or(false))
+    }
+}

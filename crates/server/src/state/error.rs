@@ -1,0 +1,38 @@
+use trunkline_session::StoreError;
+
+/// Why there is no state to be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The handle names nothing that this caller has: it is unknown, over, or someone else's.
+    #[error("there is no state under this handle; call without one to begin anew")]
+    NotFound,
+    /// The handle names something of another type, such as what another tool keeps.
+    #[error("the state under this handle belongs to something else")]
+    WrongType,
+    /// The session is over, so that nothing can be kept for it.
+    #[error("the session is over")]
+    SessionOver,
+    /// The value has no JSON form, or is larger than the store keeps.
+    #[error("the state cannot be stored: {0}")]
+    Unstorable(String),
+    /// Others replaced the value again and again while it was being changed.
+    #[error("the state is being changed by too many calls at once")]
+    Contended,
+    /// The store cannot be reached.
+    #[error("the state cannot be had now")]
+    Unavailable,
+}
+
+impl From<StoreError> for StateError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::TooLarge => Self::Unstorable("it is larger than the store keeps".to_owned()),
+            other => {
+                // What the store says is for the operator; the model could do nothing with it.
+                tracing::error!(error = %other, "the state store failed");
+                Self::Unavailable
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+use std::any::type_name;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use trunkline_session::{Lifetime, LiveValue, StateHandle};
+
+use super::StateError;
+use super::own::Kind;
+use crate::call::{Context, Surroundings};
+use crate::core::now;
+
+/// A value of this process that is kept between calls.
+///
+/// Clones are the same value. It may be in use by several calls at once, so every use takes its lock for as long as that
+/// lasts, and none of them can wait for anything meanwhile.
+pub struct State<T> {
+    handle: StateHandle,
+    value: Arc<Mutex<T>>,
+}
+
+impl<T> State<T> {
+    /// Returns the handle to give to the caller, with which a later call finds the value again.
+    pub fn handle(&self) -> String {
+        self.handle.to_string()
+    }
+
+    /// Returns a copy of the value.
+    pub fn get(&self) -> T
+    where
+        T: Clone,
+    {
+        self.lock().clone()
+    }
+
+    /// Looks at the value, or changes it, and returns what the function returns.
+    ///
+    /// The function must not use the same state again.
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, T> {
+        // A change that panicked may have left the value half done, but what that means only the author can know.
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> Self {
+        Self { handle: self.handle, value: self.value.clone() }
+    }
+}
+
+impl<T> fmt::Debug for State<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "State<{}>({:?})", type_name::<T>(), self.handle)
+    }
+}
+
+impl Context {
+    /// Returns the state under a handle that an earlier call returned.
+    ///
+    /// Without a handle a call of a legacy session gets the session's own state of this type, and any other call a new
+    /// one. So a handler that takes the handle as an optional argument and returns [`State::handle`] keeps its state for
+    /// callers of both kinds.
+    ///
+    /// # Errors
+    /// [`StateError`]: the caller has nothing of this type under this handle, or its session is over.
+    pub fn state<T: Default + Send + 'static>(&self, handle: Option<&str>) -> Result<State<T>, StateError> {
+        let Surroundings { states, session } = self.shared().surroundings();
+        let (principal, now) = (self.principal(), now());
+        let fresh = || -> LiveValue { Arc::new(Mutex::new(T::default())) };
+        let (handle, value) = match (handle, session) {
+            (Some(handle), _) => {
+                let handle = StateHandle::parse(handle).ok_or(StateError::NotFound)?;
+                (handle, states.live.get(handle, &principal, now).ok_or(StateError::NotFound)?)
+            }
+            (None, None) => {
+                let value = fresh();
+                (states.live.create(&principal, Lifetime::Idle, value.clone(), now), value)
+            }
+            (None, Some(session)) => {
+                let handle = session.bags.handle::<T>(Kind::Live)?;
+                let known = states.live.get(handle, &principal, now);
+                let lifetime = session.bags.lifetime();
+                let value = known
+                    .unwrap_or_else(|| states.live.get_or_insert(handle, &principal, lifetime, fresh(), now));
+                (handle, value)
+            }
+        };
+        let value = value.downcast::<Mutex<T>>().map_err(|_| StateError::WrongType)?;
+        Ok(State { handle, value })
+    }
+}

@@ -1,0 +1,52 @@
+//! State that a handler keeps between calls.
+//!
+//! A bag has a handle. Within a legacy session a handler that is given none has the session's own bag, one for each type;
+//! any other caller gets a new bag, and the handle to come back with. One handler body serves both: it takes the handle as
+//! an optional argument and returns the one that it has.
+
+mod error;
+mod live;
+mod own;
+mod stored;
+
+use std::sync::Arc;
+
+use trunkline_session::{LiveBags, MemoryStates, StateLimits, StateStore, Timestamp};
+
+pub use self::error::StateError;
+pub use self::live::State;
+pub(crate) use self::own::OwnBags;
+pub use self::stored::Stored;
+
+/// Everything that is kept between the calls of one host.
+#[derive(Debug)]
+pub(crate) struct States {
+    live: LiveBags,
+    stored: Arc<dyn StateStore>,
+}
+
+impl States {
+    pub(crate) fn new(limits: &StateLimits, stored: Option<Arc<dyn StateStore>>) -> Self {
+        let stored = stored.unwrap_or_else(|| Arc::new(MemoryStates::new(limits.clone())));
+        Self { live: LiveBags::new(limits.clone()), stored }
+    }
+
+    /// Ends what was not used for too long.
+    pub(crate) async fn expire(&self, now: Timestamp) {
+        self.live.expire(now);
+        if let Err(error) = self.stored.expire(now).await {
+            tracing::warn!(%error, "stored state could not be swept");
+        }
+    }
+
+    /// Returns how many bags there are, live ones and stored ones.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        (self.live.count(), self.stored.count())
+    }
+}
+
+impl Default for States {
+    fn default() -> Self {
+        Self::new(&StateLimits::default(), None)
+    }
+}

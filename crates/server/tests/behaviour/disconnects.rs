@@ -1,0 +1,95 @@
+//! Modern clients that disconnect have cancelled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::Notify;
+use trunkline_server::{Context, Server, Tool};
+
+use crate::support::{Client, Life, Modern, Peer, host, note, settle, within};
+
+/// A tool that never ends, and something that it started elsewhere and that waits for its cancellation.
+fn endless(life: &Life, cancelled: &Arc<Notify>, speaks: bool) -> Tool {
+    let (life, cancelled) = (life.clone(), cancelled.clone());
+    Tool::new("endless").input_schema(json!({ "type": "object" })).run_raw(move |cx: Context, _| {
+        let (alive, cancelled, over) = (life.begin(), cancelled.clone(), cx.cancelled());
+        tokio::spawn(async move {
+            over.await;
+            cancelled.notify_one();
+        });
+        async move {
+            if speaks {
+                cx.progress(1, 2);
+            }
+            std::future::pending::<()>().await;
+            drop(alive);
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_stream_drops_the_call() {
+    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let host = host(&Server::new("s").with(endless(&life, &cancelled, true)));
+    let mut stream = Client::new(&host).post(&Modern::tool("endless").token("t").value()).await;
+    assert_eq!(stream.message().await.unwrap()["method"], "notifications/progress");
+    assert_eq!((host.load(), life.count()), ((1, 0), 1));
+    drop(stream);
+    assert_eq!((host.load(), life.count()), ((0, 0), 0), "nothing runs on");
+    within(cancelled.notified()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_request_before_its_response_has_begun_drops_the_call() {
+    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
+    let client = Client::new(&host);
+    for accept in ["application/json", "application/json, text/event-stream"] {
+        let client = client.clone().with("accept", accept);
+        let request = tokio::spawn(async move { client.post(&Modern::tool("endless").value()).await });
+        settle().await;
+        assert_eq!((host.load(), life.count()), ((1, 0), 1));
+        request.abort();
+        within(cancelled.notified()).await;
+        settle().await;
+        assert_eq!((host.load(), life.count()), ((0, 0), 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_call_becomes_a_stream_with_comments_that_can_be_dropped() {
+    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
+    let begun = tokio::time::Instant::now();
+    let stream = Client::new(&host).post(&Modern::tool("endless").value()).await;
+    assert!(stream.is_stream());
+    assert_eq!(begun.elapsed(), Duration::from_secs(2));
+    let mut stream = stream;
+    let silent = tokio::time::timeout(Duration::from_secs(100), stream.event()).await;
+    assert!(silent.is_err(), "comments are no events");
+    drop(stream);
+    within(cancelled.notified()).await;
+    assert_eq!((host.load(), life.count()), ((0, 0), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the_channel() {
+    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
+    let mut peer = Peer::new(&host);
+    peer.send(&Modern::tool("endless").id(1).value()).await;
+    settle().await;
+    assert_eq!((host.load(), life.count()), ((1, 0), 1));
+    peer.send(&note("notifications/cancelled", json!({ "requestId": 1 }))).await;
+    assert!(peer.received().await.is_empty());
+    within(cancelled.notified()).await;
+    assert_eq!((host.load(), life.count()), ((0, 0), 0));
+
+    peer.send(&Modern::tool("endless").id(2).value()).await;
+    settle().await;
+    drop(peer);
+    within(cancelled.notified()).await;
+    settle().await;
+    assert_eq!((host.load(), life.count()), ((0, 0), 0));
+}

@@ -1,0 +1,174 @@
+//! Variables of callers: who may bring which, over what, and that they do not get out.
+
+use serde_json::{Value, json};
+use trunkline_server::http::{HttpOptions, PeerInfo};
+use trunkline_server::protocol::{Level, Refusal};
+use trunkline_server::{Context, EnvPolicy, Host, HostOptions, Server, Tool, ToolError};
+
+use crate::support::{Client, Modern, legacy, legacy_tool, text, tool_text, within};
+
+const LOCAL: PeerInfo = PeerInfo { loopback: true, tls: false };
+const ENCRYPTED: PeerInfo = PeerInfo { loopback: false, tls: true };
+const OPEN: PeerInfo = PeerInfo { loopback: false, tls: false };
+
+fn host(server: &Server, names: &[&str]) -> Host {
+    let from_headers = names.iter().map(|name| (*name).to_owned()).collect();
+    let env = EnvPolicy { from_headers, ..EnvPolicy::default() };
+    server.host(HostOptions { env, ..HostOptions::default() }).unwrap()
+}
+
+/// A server whose tool says the tenant; tenants are short, so that no net catches them.
+fn tenant() -> Server {
+    Server::new("s").with(Tool::new("tenant").run(async |cx: Context| {
+        tokio::task::yield_now().await;
+        cx.env("TENANT").map_or_else(|| "nobody".to_owned(), |tenant| tenant.expose().to_owned())
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_caller_has_the_variables_of_each_request_and_a_session_those_that_it_began_with() {
+    let host = host(&tenant(), &["TENANT"]);
+    let bare = Client::new(&host).over(LOCAL);
+    let with = bare.clone().with("x-env-tenant", "ann");
+    let modern = Modern::tool("tenant").value();
+    assert_eq!(tool_text(&with.post(&modern).await.answer().await), "ann");
+    assert_eq!(tool_text(&bare.post(&modern).await.answer().await), "nobody");
+
+    let ann = with.initialized("2025-11-25").await.without("x-env-tenant");
+    let other = bare.initialized("2025-11-25").await;
+    for id in 0..5 {
+        let call = legacy_tool(id, "tenant");
+        assert_eq!(tool_text(&ann.post(&call).await.answer().await), "ann", "remembered from the handshake");
+        assert_eq!(tool_text(&other.post(&call).await.answer().await), "nobody", "of another session");
+    }
+    let call = other.with("x-env-tenant", "bob").post(&legacy_tool(9, "tenant")).await;
+    assert_eq!(tool_text(&call.answer().await), "bob", "a request of a session may bring its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn variables_count_only_where_nobody_on_the_way_can_read_them() {
+    let host = host(&tenant(), &["TENANT"]);
+    let trusting = HttpOptions { unknown_peer: ENCRYPTED, ..HttpOptions::default() };
+    for (options, peer, expected) in [
+        (HttpOptions::default(), Some(LOCAL), "ann"),
+        (HttpOptions::default(), Some(ENCRYPTED), "ann"),
+        (HttpOptions::default(), Some(OPEN), "nobody"),
+        (HttpOptions::default(), None, "nobody"),
+        (trusting.clone(), None, "ann"),
+        (trusting, Some(OPEN), "nobody"),
+    ] {
+        let client = Client::of(&host.http(options)).with("x-env-tenant", "ann");
+        let client = match peer {
+            Some(peer) => client.over(peer),
+            None => client,
+        };
+        let answer = client.post(&Modern::tool("tenant").value()).await.answer().await;
+        assert_eq!(tool_text(&answer), expected, "{peer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_refused() {
+    for (names, value, status, expected) in [
+        (&[][..], "ann", 200, "nobody"),
+        (&[], "a\tb", 200, "nobody"),
+        (&["OTHER"], "a\tb", 200, "nobody"),
+        (&["TENANT"], "a\tb", 400, ""),
+    ] {
+        let host = host(&tenant(), names);
+        let client = Client::new(&host).over(LOCAL).with("x-env-tenant", value);
+        let response = client.post(&Modern::tool("tenant").value()).await;
+        assert_eq!(response.status, status, "{names:?} {value:?}");
+        let answer = response.answer().await;
+        if status == 200 {
+            assert_eq!(tool_text(&answer), expected);
+        } else {
+            assert!(!answer.to_string().contains(value), "{answer}");
+        }
+    }
+    let host = host(&tenant(), &["TENANT"]);
+    let in_params = Modern::tool("tenant").param("env", json!({ "TENANT": "ann" })).value();
+    let answer = Client::new(&host).over(LOCAL).post(&in_params).await.answer().await;
+    assert_eq!(tool_text(&answer), "nobody", "variables never come in a message");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_of_different_tenants_never_cross_in_ten_thousand_calls() {
+    const CALLS: usize = 10_000;
+    const AT_ONCE: usize = 100;
+    let host = host(&tenant(), &["TENANT"]);
+    let bare = Client::new(&host).over(LOCAL);
+    let mut clients = Vec::new();
+    for tenant in ["ann", "bob"] {
+        let with = bare.clone().with("x-env-tenant", tenant);
+        clients.push((tenant, with.clone().initialized("2025-11-25").await.without("x-env-tenant"), false));
+        clients.push((tenant, with, true));
+    }
+    for first in (0..CALLS).step_by(AT_ONCE) {
+        let mut running = Vec::new();
+        for call in first..first + AT_ONCE {
+            let (tenant, client, modern) = clients[call % clients.len()].clone();
+            running.push(tokio::spawn(async move {
+                let request =
+                    if modern { Modern::tool("tenant").value() } else { legacy_tool(call, "tenant") };
+                assert_eq!(tool_text(&client.post(&request).await.answer().await), tenant);
+            }));
+        }
+        for call in running {
+            within(call).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_a_handler_repeats_does_not_reach_the_caller() {
+    const KEY: &str = "sk-sentinel-0123";
+    let leak = async |cx: Context, how: How| -> Result<String, ToolError> {
+        let key = cx.env("API_KEY").map(|key| key.expose().to_owned()).unwrap_or_default();
+        cx.progress_with(1, None, format!("using {key}"));
+        cx.log(Level::Error, json!({ "key": key }));
+        match how.how.as_str() {
+            "said" => Ok(format!("the key is {key}, {key}")),
+            "failed" => Err(ToolError::said(format!("bad key {key}"))),
+            _ => Err(Refusal::INTERNAL.because(format!("bad key {key}")).into()),
+        }
+    };
+    let host = host(&Server::new("s").with(Tool::new("leak").run(leak)), &["API_KEY"]);
+    let client = Client::new(&host).over(LOCAL).with("x-env-api-key", KEY);
+    let session = client.clone().initialized("2025-11-25").await.without("x-env-api-key");
+    for how in ["said", "failed", "refused"] {
+        let arguments = json!({ "how": how });
+        let modern = Modern::tool("leak").token("t").level("debug").arguments(arguments.clone()).value();
+        let params = json!({ "name": "leak", "arguments": arguments, "_meta": { "progressToken": "t" } });
+        for messages in [
+            client.post(&modern).await.rest().await,
+            session.post(&legacy(how, "tools/call", params)).await.rest().await,
+        ] {
+            assert_eq!(messages.len(), 3, "{messages:?}");
+            let all = Value::from(messages).to_string();
+            assert!(!all.contains(KEY) && all.matches("[secret]").count() >= 3, "{all}");
+        }
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct How {
+    how: String,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_an_earlier_round_is_kept_back_as_well() {
+    const KEY: &str = "sk-sentinel-0123";
+    let tool = async |cx: Context| -> Result<String, ToolError> {
+        let key = cx.env("API_KEY").map(|key| key.expose().to_owned()).unwrap_or_default();
+        cx.ask(trunkline_server::roots().key("r")).await?;
+        Ok(format!("{key} then {}", cx.env("API_KEY").is_some()))
+    };
+    let host = host(&Server::new("s").with(Tool::new("rounds").run(tool)), &["API_KEY"]);
+    let bare = Client::new(&host).over(LOCAL);
+    let request = Modern::tool("rounds");
+    let asked = bare.clone().with("x-env-api-key", KEY).post(&request.value()).await.answer().await;
+    let next = request.answers(json!({ "r": { "roots": [] } })).after(&asked);
+    let answer = bare.post(&next.value()).await.answer().await;
+    assert_eq!(text(&answer), "[secret] then false", "the environment is that of the latest request");
+}

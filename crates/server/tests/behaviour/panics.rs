@@ -1,0 +1,68 @@
+//! Handlers that panic: their caller gets an internal error, and everybody else gets on.
+
+use serde_json::json;
+use trunkline_server::{Context, Prompt, Resource, Server, Tool};
+
+use crate::support::{Client, Modern, Peer, code, host, legacy, legacy_tool, lines, tool_text};
+
+fn server() -> Server {
+    let schema = json!({ "type": "object" });
+    Server::new("s")
+        .with(Tool::new("hello").run(async || "hello"))
+        .with(Tool::new("first_poll").run(async || -> String { panic!("at the first poll") }))
+        .with(Tool::new("after_await").run(async |cx: Context| -> String {
+            cx.progress(1, 2);
+            tokio::task::yield_now().await;
+            panic!("after an await")
+        }))
+        .with(
+            Tool::new("while_made")
+                .input_schema(schema)
+                .run_raw(|_, _| -> std::future::Ready<String> { panic!("while it is being made") }),
+        )
+        .with(Prompt::new("prompt").get(async || -> String { panic!("in a prompt") }))
+        .with(Resource::new("test://r", "r").read(async || -> String { panic!("in a resource") }))
+}
+
+const TOOLS: [&str; 3] = ["first_poll", "after_await", "while_made"];
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_modern_era() {
+    let host = host(&server());
+    for mut line in lines(&host) {
+        for tool in TOOLS {
+            let answer = line.call(&Modern::tool(tool).id(tool)).await;
+            assert_eq!(code(&answer), -32603, "{tool}");
+            assert_eq!(answer["id"], tool);
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(
+                !message.contains("await") && !message.contains("poll"),
+                "what it said stays here: {message}"
+            );
+            assert_eq!(tool_text(&line.call(&Modern::tool("hello")).await), "hello");
+        }
+        let prompt = Modern::new("prompts/get").param("name", json!("prompt"));
+        assert_eq!(code(&line.call(&prompt).await), -32603);
+        let resource = Modern::new("resources/read").param("uri", json!("test://r"));
+        assert_eq!(code(&line.call(&resource).await), -32603);
+        assert_eq!(tool_text(&line.call(&Modern::tool("hello")).await), "hello");
+    }
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_legacy_era() {
+    let host = host(&server());
+    let client = Client::new(&host).initialized("2025-11-25").await;
+    let mut peer = Peer::initialized(&host, "2025-03-26").await;
+    for tool in TOOLS {
+        assert_eq!(code(&client.post(&legacy_tool(1, tool)).await.answer().await), -32603, "{tool}");
+        assert_eq!(code(&peer.call(&legacy_tool(1, tool)).await), -32603, "{tool}");
+        peer.send(&json!([legacy_tool(1, tool), legacy(2, "ping", json!({}))])).await;
+        assert_eq!(peer.receive().await.as_array().unwrap().len(), 2, "{tool}");
+        // The id that panicked is free again.
+        assert_eq!(tool_text(&client.post(&legacy_tool(1, "hello")).await.answer().await), "hello");
+        assert_eq!(tool_text(&peer.call(&legacy_tool(1, "hello")).await), "hello");
+    }
+    assert_eq!(host.load(), (0, 0));
+}

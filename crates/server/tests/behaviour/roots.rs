@@ -1,0 +1,203 @@
+//! Roots: when a client is asked for them, how often, and what holds until it has answered.
+
+use serde_json::{Value, json};
+use trunkline_server::{Context, Host, HostOptions, Server, Tool, ToolError};
+
+use crate::support::{
+    Client, JSON_ONLY, Modern, Peer, initialize, legacy, legacy_tool, note, questions, response, settle,
+    tool_text,
+};
+
+fn server() -> Server {
+    let list = async |cx: Context| -> Result<String, ToolError> {
+        let uris: Vec<String> = cx.roots().await?.into_iter().map(|root| root.uri).collect();
+        Ok(uris.join(" "))
+    };
+    let twice = async |cx: Context| -> Result<String, ToolError> {
+        let (one, two) = (cx.clone(), cx.clone());
+        let both =
+            (tokio::spawn(async move { one.roots().await }), tokio::spawn(async move { two.roots().await }));
+        let (one, two) = (both.0.await?, both.1.await?);
+        Ok(format!("{} {} {}", one?.len(), two?.len(), cx.roots().await?.len()))
+    };
+    Server::new("s").with(Tool::new("list").run(list)).with(Tool::new("twice").run(twice))
+}
+
+fn host() -> Host {
+    crate::support::host(&server())
+}
+
+fn capabilities() -> Value {
+    json!({ "roots": { "listChanged": true } })
+}
+
+fn roots(uris: &[&str]) -> Value {
+    json!({ "roots": uris.iter().map(|uri| json!({ "uri": uri })).collect::<Vec<_>>() })
+}
+
+const CHANGED: &str = "notifications/roots/list_changed";
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_is_asked_once_after_the_handshake_and_once_after_a_change() {
+    let mut peer = Peer::new(&host());
+    peer.call(&initialize("2025-11-25", capabilities())).await;
+    assert!(peer.received().await.is_empty(), "nothing is asked before the client is ready");
+    peer.send(&note("notifications/initialized", json!({}))).await;
+    let asked = peer.receive().await;
+    assert_eq!(asked["method"], "roots/list");
+    assert!(peer.received().await.is_empty());
+
+    peer.send(&response(&asked, roots(&["file:///a", "file:///b"]))).await;
+    for id in 0..3 {
+        let answer = peer.exchange(&legacy_tool(id, "list")).await;
+        assert_eq!(answer.len(), 1, "nothing is asked again: {answer:?}");
+        assert_eq!(tool_text(&answer[0]), "file:///a file:///b");
+    }
+    // Several changes while the question is open are one question more.
+    for _ in 0..5 {
+        peer.send(&note(CHANGED, json!({}))).await;
+    }
+    let asked = peer.received().await;
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    peer.send(&response(&asked[0], roots(&["file:///old"]))).await;
+    let again = peer.received().await;
+    assert_eq!(again.len(), 1, "what was answered may be older than the last change: {again:?}");
+    peer.send(&response(&again[0], roots(&["file:///new"]))).await;
+    assert_eq!(tool_text(&peer.call(&legacy_tool(9, "list")).await), "file:///new");
+    assert!(peer.received().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_roots_is_never_asked() {
+    let mut peer = Peer::initialized_with(&host(), "2025-11-25", json!({ "sampling": {} })).await;
+    peer.send(&note(CHANGED, json!({}))).await;
+    assert!(peer.received().await.is_empty());
+    let answer = peer.call(&legacy_tool(1, "list")).await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("roots/list"), "{answer}");
+    let modern = Modern::tool("list").capabilities(json!({}));
+    let answer = Client::new(&host()).post(&modern.value()).await.answer().await;
+    assert_eq!(answer["error"]["code"], -32021);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_races_the_answer_waits_for_it_but_not_for_ever() {
+    let mut peer = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    let asked = peer.receive().await;
+    peer.send(&legacy_tool(1, "list")).await;
+    settle().await;
+    peer.send(&response(&asked, roots(&["file:///a"]))).await;
+    assert_eq!(tool_text(&peer.receive().await), "file:///a");
+
+    let begun = tokio::time::Instant::now();
+    let mut silent = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    let asked = silent.receive().await;
+    assert_eq!(tool_text(&silent.call(&legacy_tool(1, "list")).await), "");
+    assert!(begun.elapsed().as_millis() <= 600, "{:?}", begun.elapsed());
+    // The late answer counts for what comes after it, and one that nobody waits for is nothing.
+    silent.send(&response(&asked, roots(&["file:///late"]))).await;
+    silent.send(&json!({ "jsonrpc": "2.0", "id": "trunkline-99", "result": roots(&["file:///x"]) })).await;
+    assert_eq!(tool_text(&silent.call(&legacy_tool(2, "list")).await), "file:///late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_http_the_first_call_that_wants_roots_asks_for_the_session() {
+    let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
+    let mut stream = client.post(&legacy_tool(1, "list")).await;
+    let asked = stream.message().await.unwrap();
+    assert_eq!(asked["method"], "roots/list");
+    assert_eq!(client.post(&response(&asked, roots(&["file:///a"]))).await.status, 202);
+    assert_eq!(tool_text(&stream.answer().await), "file:///a");
+    // From now on it is known, even where nothing could be asked.
+    let plain = client.clone().with("accept", JSON_ONLY);
+    assert_eq!(tool_text(&plain.post(&legacy_tool(2, "list")).await.answer().await), "file:///a");
+
+    client.post(&note(CHANGED, json!({}))).await;
+    let stale = plain.post(&legacy_tool(3, "list")).await.answer().await;
+    assert_eq!(tool_text(&stale), "file:///a", "what was known serves those who cannot be asked");
+    let mut stream = client.post(&legacy_tool(4, "list")).await;
+    let asked = stream.message().await.unwrap();
+    client.post(&response(&asked, roots(&["file:///b"]))).await;
+    assert_eq!(tool_text(&stream.answer().await), "file:///b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_http_a_standing_stream_carries_the_question() {
+    let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
+    let mut stream = client.get().await;
+    let asked = stream.message().await.unwrap();
+    assert_eq!(asked["method"], "roots/list");
+    client.post(&response(&asked, roots(&["file:///a"]))).await;
+    let plain = client.clone().with("accept", JSON_ONLY);
+    assert_eq!(tool_text(&plain.post(&legacy_tool(1, "list")).await.answer().await), "file:///a");
+    client.post(&note(CHANGED, json!({}))).await;
+    let asked = stream.message().await.unwrap();
+    client.post(&response(&asked, roots(&["file:///b"]))).await;
+    assert_eq!(tool_text(&plain.post(&legacy_tool(2, "list")).await.answer().await), "file:///b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_refuses_or_never_answers_over_http_has_no_roots() {
+    let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
+    let mut stream = client.post(&legacy_tool(1, "list")).await;
+    let asked = stream.message().await.unwrap();
+    let error = json!({ "jsonrpc": "2.0", "id": asked["id"], "error": { "code": -32601, "message": "no" } });
+    client.post(&error).await;
+    assert!(stream.answer().await.to_string().contains("the client refused"));
+    let again = client.post(&legacy_tool(2, "list")).await.answer().await;
+    assert_eq!(tool_text(&again), "", "it is not asked a second time");
+
+    let silent = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
+    let mut stream = silent.post(&legacy_tool(1, "list")).await;
+    assert_eq!(stream.message().await.unwrap()["method"], "roots/list");
+    assert_eq!(tool_text(&stream.answer().await), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_asks_once_however_often_it_wants_to_know() {
+    let host = host();
+    let client = Client::new(&host);
+    let request = Modern::tool("twice");
+    let asked = client.post(&request.value()).await.answer().await;
+    assert_eq!(questions(&asked), ["roots"]);
+    let next = request.answers(json!({ "roots": roots(&["file:///a", "file:///b"]) })).after(&asked);
+    assert_eq!(tool_text(&client.post(&next.value()).await.answer().await), "2 2 2");
+
+    let client = client.initialized_with("2025-11-25", capabilities()).await;
+    let mut stream = client.post(&legacy_tool(1, "twice")).await;
+    let asked = stream.message().await.unwrap();
+    client.post(&response(&asked, roots(&["file:///a"]))).await;
+    let rest = stream.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(tool_text(&rest[0]), "1 1 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn roots_of_client_info_count_only_where_the_operator_says_so() {
+    for (client_info_roots, declares, expected) in [
+        (false, true, "file:///b file:///a"),
+        (true, true, "file:///b file:///a file:///c"),
+        (true, false, "file:///a file:///c"),
+    ] {
+        let options = HostOptions { client_info_roots, ..HostOptions::default() };
+        let mut peer = Peer::new(&server().host(options).unwrap());
+        let params = json!({
+            "protocolVersion": "2025-03-26",
+            "capabilities": if declares { capabilities() } else { json!({}) },
+            "clientInfo": {
+                "name": "c", "version": "1",
+                "roots": [{ "uri": "file:///a" }, { "uri": "file:///c" }, { "uri": "file:///a" }],
+            },
+        });
+        peer.call(&legacy(0, "initialize", params)).await;
+        peer.send(&note("notifications/initialized", json!({}))).await;
+        if declares {
+            let asked = peer.receive().await;
+            if client_info_roots {
+                let early = tool_text(&peer.call(&legacy_tool(1, "list")).await).to_owned();
+                assert_eq!(early, "file:///a file:///c", "known before any answer");
+            }
+            peer.send(&response(&asked, roots(&["file:///b", "file:///a"]))).await;
+        }
+        assert_eq!(tool_text(&peer.call(&legacy_tool(2, "list")).await), expected, "{client_info_roots}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Bags of any kind in memory: each for its principal, within the limits, the least recently used first to go.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{Principal, StateHandle, StateLimits, Timestamp};
+
+/// What ends a bag beside its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It ends when it was not used for a while.
+    Idle,
+    /// It lasts as long as a session, whose end forgets it.
+    Session,
+}
+
+/// How many bags `create` looks at for ones that are over, so that a table without a sweeper does not keep them for ever.
+const LOOKS_PER_CREATE: usize = 8;
+
+/// The bags and their indexes, which change only together.
+pub(crate) struct BagTable<V> {
+    limits: StateLimits,
+    bags: HashMap<StateHandle, Bag<V>>,
+    /// Every bag by the turn in which it was last used.
+    by_use: BTreeMap<u64, StateHandle>,
+    /// The same for each principal that is one party.
+    by_principal: HashMap<Principal, BTreeMap<u64, StateHandle>>,
+    turns: u64,
+}
+
+struct Bag<V> {
+    principal: Principal,
+    lifetime: Lifetime,
+    created: Timestamp,
+    used: Timestamp,
+    turn: u64,
+    value: V,
+}
+
+impl<V> BagTable<V> {
+    pub(crate) fn new(limits: StateLimits) -> Self {
+        Self { limits, bags: HashMap::new(), by_use: BTreeMap::new(), by_principal: HashMap::new(), turns: 0 }
+    }
+
+    pub(crate) fn limits(&self) -> &StateLimits {
+        &self.limits
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bags.len()
+    }
+
+    /// Adds a bag; returns what had to go for it, so that it can be dropped where no lock is held.
+    pub(crate) fn insert(
+        &mut self,
+        handle: StateHandle,
+        principal: &Principal,
+        lifetime: Lifetime,
+        value: V,
+        now: Timestamp,
+    ) -> Vec<V> {
+        let mut gone = self.expire_up_to(LOOKS_PER_CREATE, now);
+        if self.limits.total == 0 || self.limits.per_principal == 0 {
+            gone.push(value);
+            return gone;
+        }
+        gone.extend(self.remove(handle));
+        if let Some(own) =
+            self.by_principal.get(principal).filter(|own| own.len() >= self.limits.per_principal)
+        {
+            let oldest = own.values().next().copied();
+            gone.extend(oldest.and_then(|oldest| self.remove(oldest)));
+        }
+        if self.bags.len() >= self.limits.total {
+            let oldest = self.by_use.values().next().copied();
+            gone.extend(oldest.and_then(|oldest| self.remove(oldest)));
+        }
+        let turn = self.next_turn();
+        let bag = Bag { principal: principal.clone(), lifetime, created: now, used: now, turn, value };
+        self.by_use.insert(turn, handle);
+        if matches!(principal, Principal::Named(_)) {
+            self.by_principal.entry(principal.clone()).or_default().insert(turn, handle);
+        }
+        self.bags.insert(handle, bag);
+        gone
+    }
+
+    /// Finds a bag of the principal that is not over, and counts this as a use of it.
+    pub(crate) fn use_bag(
+        &mut self,
+        handle: StateHandle,
+        principal: &Principal,
+        now: Timestamp,
+    ) -> Option<&mut V> {
+        let bag = self.bags.get(&handle)?;
+        if bag.principal != *principal || is_over(&self.limits, bag, now) {
+            return None;
+        }
+        let turn = self.next_turn();
+        let bag = self.bags.get_mut(&handle)?;
+        self.by_use.remove(&bag.turn);
+        self.by_use.insert(turn, handle);
+        if let Some(own) = self.by_principal.get_mut(&bag.principal) {
+            own.remove(&bag.turn);
+            own.insert(turn, handle);
+        }
+        bag.turn = turn;
+        // The clock can step back, which does not shorten a bag's life.
+        bag.used = bag.used.max(now);
+        Some(&mut bag.value)
+    }
+
+    /// Removes a bag of the principal.
+    pub(crate) fn remove_own(&mut self, handle: StateHandle, principal: &Principal) -> Option<V> {
+        let is_owner = self.bags.get(&handle).is_some_and(|bag| bag.principal == *principal);
+        if is_owner { self.remove(handle) } else { None }
+    }
+
+    /// Removes a bag, whoever's it is.
+    pub(crate) fn remove(&mut self, handle: StateHandle) -> Option<V> {
+        let bag = self.bags.remove(&handle)?;
+        self.by_use.remove(&bag.turn);
+        if let Entry::Occupied(mut own) = self.by_principal.entry(bag.principal) {
+            own.get_mut().remove(&bag.turn);
+            if own.get().is_empty() {
+                own.remove();
+            }
+        }
+        Some(bag.value)
+    }
+
+    /// Removes the bags that are over, by the order of their last use.
+    pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<V> {
+        self.expire_up_to(usize::MAX, now)
+    }
+
+    /// Looks at the bags that were not used for longest, and removes those that are over.
+    fn expire_up_to(&mut self, looks: usize, now: Timestamp) -> Vec<V> {
+        let idle_before = |bag: &Bag<V>| now.since(bag.used) >= self.limits.idle.min(self.limits.absolute);
+        let due = self.by_use.values().take(looks);
+        // Later uses have later times, so behind the first bag that was used lately nothing is idle.
+        let due = due.take_while(|handle| self.bags.get(handle).is_some_and(idle_before));
+        let over =
+            due.filter(|handle| self.bags.get(handle).is_some_and(|bag| is_over(&self.limits, bag, now)));
+        let over: Vec<StateHandle> = over.copied().collect();
+        over.into_iter().filter_map(|handle| self.remove(handle)).collect()
+    }
+
+    fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+}
+
+fn is_over<V>(limits: &StateLimits, bag: &Bag<V>, now: Timestamp) -> bool {
+    let idle = bag.lifetime == Lifetime::Idle && now.since(bag.used) >= limits.idle;
+    idle || now.since(bag.created) >= limits.absolute
+}

@@ -110,7 +110,7 @@ fn a_batch_is_read_element_by_element_within_its_bound() {
     let good = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
     match read(format!("[{good},7,{{}}]").into(), Bounds::default()).unwrap() {
         Incoming::Batch(messages) => {
-            assert_eq!(messages.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false])
+            assert_eq!(messages.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false]);
         }
         other @ Incoming::One(_) => panic!("{other:?}"),
     }

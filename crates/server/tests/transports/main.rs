@@ -9,6 +9,7 @@ mod http_client;
 #[cfg(test)]
 mod line;
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 mod service;
 #[cfg(test)]
 mod sse_pair;

@@ -87,8 +87,8 @@ async fn a_cookie_is_no_credential_and_is_kept_from_scripts_and_other_sites() {
         let (_, headers) = status(service.address, own, "").await;
         let set = headers["set-cookie"].to_str().unwrap();
         let expected = " Path=/; Max-Age=86400; HttpOnly; SameSite=Strict";
-        let secure = if secure { "; Secure" } else { "" };
-        assert_eq!(set.split_once(';').unwrap().1, format!("{expected}{secure}"));
+        let expected = format!("{expected}{}", if secure { "; Secure" } else { "" });
+        assert_eq!(set.split_once(';').unwrap().1, expected);
     }
 }
 

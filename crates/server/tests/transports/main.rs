@@ -1,4 +1,5 @@
 //! The same behaviour over every transport, and what is particular to those that share a port with the endpoint.
+#![allow(clippy::needless_pass_by_value, reason = "messages are made where they are said")]
 
 #[cfg(test)]
 mod caller;

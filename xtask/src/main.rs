@@ -38,7 +38,7 @@ cargo xtask COMMAND
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   instructions what a call costs, in instructions [--save]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
-  tools        install what the two above need
+  tools        install what conformance and interop need
   browser      pages of other origins in a real browser
 ";
 

@@ -79,8 +79,6 @@ table! {
     PANICKED           = -32603 / -32603, 200 / 200, "internal error";
     /// The call took longer than it may.
     TIMED_OUT          = -32603 / -32603, 200 / 200, "the call took longer than this server allows";
-    /// The call was cancelled, and its stream must still end with an answer.
-    CANCELLED          = -32603 / -32603, 200 / 200, "the request was cancelled";
     /// The `requestState` was not made by us for this request, or has expired.
     STALE_STATE        = -32602 / -32602, 200 / 200, "`requestState` is not valid for this request; start the call again";
     /// A legacy request came without a session.

@@ -210,7 +210,8 @@ impl WatcherState {
 impl Watcher {
     fn tell(&self, change: &Change) {
         let mut state = lock(&self.state);
-        if !state.filter.wants(change) || state.untold.len() >= Filter::MOST_URIS {
+        let is_one_of_many = matches!(change, Change::Updated(_)) && state.untold.len() >= Filter::MOST_URIS;
+        if !state.filter.wants(change) || is_one_of_many {
             return;
         }
         state.untold.insert(change.clone());

@@ -25,7 +25,7 @@ use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
-use self::room::begins_a_call;
+use self::room::Held;
 use crate::change::Subscription;
 use crate::core::Core;
 use crate::edge::Event;
@@ -58,7 +58,7 @@ pub(crate) struct ChannelServer<C> {
     modern: HashMap<Id, Cancellable>,
     listens: HashMap<Id, Listen>,
     /// A message that begins a call for which there was no room; nothing behind it is read before there is.
-    held: Option<Incoming>,
+    held: Held,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
@@ -87,7 +87,7 @@ impl<C: Channel> ChannelServer<C> {
             carried: SelectAll::new(),
             modern: HashMap::new(),
             listens: HashMap::new(),
-            held: None,
+            held: Held::default(),
             draining,
             stopping,
             drained: false,
@@ -172,20 +172,13 @@ impl<C: Channel> ChannelServer<C> {
     /// Takes the messages that are here; reports whether there was anything.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
+        while self.has_room() && !self.is_full() && taken < MOST_PER_TURN {
+            let Some(held) = self.held.next() else { break };
+            taken += 1;
+            self.dispatch(held, cx);
+        }
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
-            if let Some(held) = self.held.take() {
-                if !self.is_full() {
-                    self.dispatch(held, cx);
-                } else if self.awaits_answers() {
-                    self.refuse_held(&held);
-                } else {
-                    self.held = Some(held);
-                    break;
-                }
-                taken += 1;
-                continue;
-            }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
             match received {
@@ -215,8 +208,9 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
+        let bytes = message.len();
         match envelope::read(message, self.core.limits.bounds) {
-            Ok(incoming) if self.is_full() && begins_a_call(&incoming) => self.held = Some(incoming),
+            Ok(incoming) if self.must_wait(&incoming) => self.hold(incoming, bytes),
             Ok(incoming) => self.dispatch(incoming, cx),
             Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
@@ -321,7 +315,7 @@ impl<C: Channel> ChannelServer<C> {
 
     fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
         // A writer may have taken bytes that it has not written yet, so an empty queue alone is not the end.
-        let idle = self.carried.is_empty() && self.channel.queued() == 0 && flushed;
+        let idle = self.carried.is_empty() && self.held.is_empty() && self.channel.queued() == 0 && flushed;
         if (self.ended || self.drained) && idle {
             return Poll::Ready(());
         }
@@ -344,6 +338,8 @@ impl<C: Channel> Future for ChannelServer<C> {
         let this = self.get_mut();
         loop {
             this.poll_drain(cx);
+            // What waits may keep some of the below from being looked at; once it is written, they are.
+            let skipped = this.channel.queued() >= this.core.limits.queued_bytes / 2;
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);
             moved |= this.take_messages(cx)?;
@@ -351,7 +347,7 @@ impl<C: Channel> Future for ChannelServer<C> {
             if this.poll_over(flushed, cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }
-            if !moved || !flushed {
+            if !flushed || !(moved || skipped) {
                 return Poll::Pending;
             }
         }

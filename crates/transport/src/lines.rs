@@ -44,6 +44,16 @@ impl<R, W> Lines<R, W> {
     }
 }
 
+impl<R, W> Lines<R, W> {
+    /// Drops what was written from the buffer, which a peer that never quite catches up would else let grow for ever.
+    fn forget_written(&mut self) {
+        if self.written >= KEEP_BYTES {
+            self.outgoing.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
 impl<R: AsyncRead + Unpin, W> Lines<R, W> {
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // A scratch on the stack keeps this free of `unsafe`; the copy is small beside the system call.
@@ -85,7 +95,10 @@ where
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| !rest.is_empty()) {
-            let count = ready!(Pin::new(&mut self.writer).poll_write(cx, rest))?;
+            let Poll::Ready(count) = Pin::new(&mut self.writer).poll_write(cx, rest)? else {
+                self.forget_written();
+                return Poll::Pending;
+            };
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }

@@ -148,18 +148,23 @@ impl Shared {
     }
 
     pub(crate) fn note_log(&self, level: Level, logger: Option<String>, data: impl FnOnce() -> Raw) {
-        let mut state = self.lock();
-        let wanted = state.parked || state.caller.log_level.is_some_and(|wanted| level >= wanted);
+        let wanted = {
+            let state = self.lock();
+            state.parked || state.caller.log_level.is_some_and(|wanted| level >= wanted)
+        };
         if !wanted {
             return;
         }
+        // The author's code makes the data, so that no lock is held meanwhile.
+        let data = data();
+        let mut state = self.lock();
         if state.notes.len() >= MOST_NOTES {
             let oldest = state.notes.iter().position(|note| matches!(note, Note::Log { .. }));
             if oldest.and_then(|at| state.notes.remove(at)).is_none() {
                 return;
             }
         }
-        state.notes.push_back(Note::Log { level, logger, data: data() });
+        state.notes.push_back(Note::Log { level, logger, data });
         wake(state.exchange.take(), state);
     }
 

@@ -2,6 +2,7 @@ use trunkline_session::SessionId;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
+use super::room::Held;
 use crate::env::Env;
 
 /// What those need who drive a channel themselves, because it is a part of something else.
@@ -35,7 +36,7 @@ impl<C: Channel> ChannelServer<C> {
         self.modern.clear();
         self.listens.clear();
         self.watch = None;
-        self.held = None;
+        self.held = Held::default();
         if let Some(session) = self.session.take() {
             session.end();
         }

@@ -1,14 +1,49 @@
 //! Whether a channel has room for more: for calls, and for what its peer has still to read.
 
+use std::collections::VecDeque;
+
 use trunkline_protocol::envelope::Incoming;
-use trunkline_protocol::{Message, Refusal};
+use trunkline_protocol::{Id, Message, Method, Refusal};
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
 
+/// Calls that were read while as many ran as may; they begin, in order, as others end.
+///
+/// What is not a call is never held: an answer, a cancellation or the end must reach the calls that run.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    messages: VecDeque<(Incoming, usize)>,
+    bytes: usize,
+}
+
+/// The most calls that wait to begin; further ones are refused.
+const MOST_HELD: usize = 1024;
+
+impl Held {
+    /// Takes the next call that may begin.
+    pub(super) fn next(&mut self) -> Option<Incoming> {
+        let (incoming, bytes) = self.messages.pop_front()?;
+        self.bytes -= bytes;
+        Some(incoming)
+    }
+
+    /// Forgets a call that its caller has cancelled before it began.
+    pub(super) fn withdraw(&mut self, id: &Id) {
+        let is_it = |(incoming, _): &(Incoming, usize)| matches!(incoming, Incoming::One(Message::Request(request)) if request.id == *id);
+        if let Some((_, bytes)) = self.messages.iter().position(is_it).and_then(|at| self.messages.remove(at))
+        {
+            self.bytes -= bytes;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
 impl<C: Channel> ChannelServer<C> {
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count: were it to,
-    /// the answer might never be read.
+    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count.
     pub(super) fn is_full(&self) -> bool {
         let most = self.core.limits.calls_per_channel;
         self.carried.len() >= most && {
@@ -21,14 +56,21 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.queued() < self.core.limits.queued_bytes
     }
 
-    /// Reports whether a call waits for an answer that the peer has still to send.
-    pub(super) fn awaits_answers(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.has_questions())
+    /// Reports whether a message is a call that cannot begin yet.
+    pub(super) fn must_wait(&self, incoming: &Incoming) -> bool {
+        (!self.held.is_empty() || self.is_full()) && begins_a_call(incoming)
     }
 
-    /// Refuses a call that would keep the answers behind it from being read, for which other calls wait.
-    pub(super) fn refuse_held(&mut self, held: &Incoming) {
-        let id = match held {
+    /// Keeps a call for later, or refuses it if too much waits already. One message of any legal size is always kept.
+    pub(super) fn hold(&mut self, incoming: Incoming, bytes: usize) {
+        let held = &mut self.held;
+        let full = held.messages.len() >= MOST_HELD || held.bytes >= self.core.limits.message_bytes;
+        if !full {
+            held.bytes += bytes;
+            held.messages.push_back((incoming, bytes));
+            return;
+        }
+        let id = match &incoming {
             Incoming::One(Message::Request(request)) => Some(&request.id),
             _ => None,
         };
@@ -37,9 +79,10 @@ impl<C: Channel> ChannelServer<C> {
 }
 
 /// Reports whether a message begins a call, and so needs room.
-pub(super) fn begins_a_call(incoming: &Incoming) -> bool {
+fn begins_a_call(incoming: &Incoming) -> bool {
     match incoming {
-        Incoming::One(message) => matches!(message, Message::Request(_)),
+        Incoming::One(Message::Request(request)) => request.method != Method::Ping.as_str(),
+        Incoming::One(_) => false,
         Incoming::Batch(messages) => {
             messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
         }

@@ -40,6 +40,7 @@ impl<C: Channel> ChannelServer<C> {
         }
         let Some(id) = era::cancelled_request(note) else { return };
         self.listens.remove(&id);
+        self.held.withdraw(&id);
         match self.modern.get_mut(&id) {
             Some(Cancellable::Running(call)) => call.cancel(),
             Some(resuming) => *resuming = Cancellable::Cancelled,

@@ -11,8 +11,10 @@ const SHORTEST: usize = 8;
 /// It is the last net and not the protection: it finds a secret that a handler repeats, not one that it encodes. Keys of
 /// objects, and the members of the message itself, are left alone.
 pub(crate) fn scrub(message: String, secrets: &[Secret]) -> String {
-    let secrets: Vec<&str> =
+    let mut secrets: Vec<&str> =
         secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= SHORTEST).collect();
+    // One secret may be a part of another; were it replaced first, the rest of the longer one would stay.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     // A text without escapes holds a secret only if the message does as well.
     let may_hold =
         |message: &str| message.contains('\\') || secrets.iter().any(|secret| message.contains(secret));
@@ -75,9 +77,15 @@ mod tests {
 
     #[test]
     fn secrets_are_replaced_in_texts_and_nowhere_else() {
-        let secrets = [Secret::new("sk-12345678"), Secret::new("quo\"te\\d\n!"), Secret::new("short")];
+        let secrets = [
+            Secret::new("sk-12345678"),
+            Secret::new("sk-12345678-and-more"),
+            Secret::new("quo\"te\\d\n!"),
+            Secret::new("short"),
+        ];
         for (message, expected) in [
             (r#"{"a":{"text":"no secret"}}"#, r#"{"a":{"text":"no secret"}}"#),
+            (r#"{"a":{"text":"sk-12345678-and-more"}}"#, r#"{"a":{"text":"[secret]"}}"#),
             (r#"{"a":{"text":"is sk-12345678."}}"#, r#"{"a":{"text":"is [secret]."}}"#),
             (r#"{"a":["sk-12345678","sk-12345678x"]}"#, r#"{"a":["[secret]","[secret]x"]}"#),
             (r#"{"a":{"sk-12345678":"sk-12345678"}}"#, r#"{"a":{"sk-12345678":"[secret]"}}"#),

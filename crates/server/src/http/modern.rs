@@ -65,6 +65,13 @@ impl Inner {
             return Ok(());
         };
         let Some(mirrored) = self.core.handler.mirrored_arguments(&name) else { return Ok(()) };
+        // A reader that takes the last of two would see another value than one that takes the first.
+        if let Some(repeated) =
+            mirrored.iter().find(|param| headers.get_all(param.header()).iter().count() > 1)
+        {
+            let message = format!("the header {} is repeated", repeated.header());
+            return Err(Refusal::HEADER_MISMATCH.because(message));
+        }
         let arguments = argument_value(request.params.get("arguments"));
         mirrored
             .check(arguments.as_ref(), |name| headers.get(name).map(http::HeaderValue::as_bytes))

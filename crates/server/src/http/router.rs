@@ -1,12 +1,18 @@
 use super::endpoint::HttpService;
 
 impl HttpService {
-    /// Returns an axum router with the endpoint at its path, to be merged into a program's own.
+    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket) at their paths, to be merged into
+    /// a program's own.
     ///
     /// A program that serves the router by itself calls [`HttpService::sweep`] now and then.
     pub fn into_router(self) -> axum::Router {
-        let path = self.inner.options.path.clone();
-        axum::Router::new().route_service(&path, self)
+        let options = &self.inner.options;
+        let mut paths = vec![options.path.clone()];
+        paths.extend(options.websocket.clone());
+        if let Some(pair) = &options.legacy_sse {
+            paths.extend([pair.stream.clone(), pair.messages.clone()]);
+        }
+        paths.iter().fold(axum::Router::new(), |router, path| router.route_service(path, self.clone()))
     }
 }
 
@@ -48,5 +54,7 @@ mod tests {
             serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap();
         assert_eq!(answer["result"]["content"][0]["text"], "hi");
         assert_eq!(router.call(request("/other")).await.unwrap().status(), StatusCode::NOT_FOUND);
+        let messages = router.call(request("/messages")).await.unwrap();
+        assert_eq!(messages.status(), StatusCode::BAD_REQUEST, "a message needs the session of its stream");
     }
 }

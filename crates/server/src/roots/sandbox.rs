@@ -73,6 +73,10 @@ impl Sandbox {
         for root in roots {
             let Some(below) = below(&root, &absolute) else { continue };
             let directory = self.open(&root)?;
+            // Opening a pipe that nobody writes to would wait for ever.
+            if !directory.metadata(&below).map_err(escape)?.is_file() {
+                return Err(SandboxError::Unreadable(io::Error::other("it is not a regular file")));
+            }
             let file = directory.open(below).map_err(escape)?;
             let mut bytes = Vec::new();
             let read = file.take(self.most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;

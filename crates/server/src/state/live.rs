@@ -85,6 +85,9 @@ impl Context {
                 let lifetime = session.bags.lifetime();
                 let value = known
                     .unwrap_or_else(|| states.live.get_or_insert(handle, &principal, lifetime, fresh(), now));
+                if session.bags.ended_meanwhile(Kind::Live, handle) {
+                    return Err(StateError::SessionOver);
+                }
                 (handle, value)
             }
         };

@@ -62,6 +62,15 @@ impl OwnBags {
         Ok(handle)
     }
 
+    /// Forgets a bag that was made while the session ended; reports whether the session is over.
+    pub(super) fn ended_meanwhile(&self, kind: Kind, handle: StateHandle) -> bool {
+        let ended = self.lock().ended;
+        if ended && self.lifetime == Lifetime::Session {
+            self.forget(kind, handle);
+        }
+        ended
+    }
+
     /// Ends the bags that are only the session's; nothing can be kept for it any more.
     pub(crate) fn end(&self) {
         let handles = {
@@ -73,10 +82,14 @@ impl OwnBags {
             return;
         }
         for (kind, handle) in handles {
-            match kind {
-                Kind::Live => self.states.live.forget(handle),
-                Kind::Stored => self.states.stored.forget(handle),
-            }
+            self.forget(kind, handle);
+        }
+    }
+
+    fn forget(&self, kind: Kind, handle: StateHandle) {
+        match kind {
+            Kind::Live => self.states.live.forget(handle),
+            Kind::Stored => self.states.stored.forget(handle),
         }
     }
 

@@ -104,7 +104,11 @@ impl Context {
         if let Some(lifetime) = begins {
             let (principal, value) = (stored.principal.clone(), write(&T::default())?);
             let record = StateRecord { handle, principal, lifetime, value };
-            match stored.store.create(record, now()).await {
+            let created = stored.store.create(record, now()).await;
+            if own.is_some_and(|session| session.bags.ended_meanwhile(Kind::Stored, handle)) {
+                return Err(StateError::SessionOver);
+            }
+            match created {
                 Ok(()) => return Ok(stored),
                 // An earlier call of the session has made it.
                 Err(StoreError::Duplicate) => {}

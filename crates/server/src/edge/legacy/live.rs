@@ -213,11 +213,6 @@ impl LiveSession {
         self.lock().questions.values().filter(|open| open.asker.is_some()).count()
     }
 
-    /// Reports whether the client has questions of calls to answer.
-    pub(crate) fn has_questions(&self) -> bool {
-        self.lock().questions.values().any(|open| open.asker.is_some())
-    }
-
     /// Reports whether one of these questions has no answer yet.
     pub(crate) fn awaits(&self, questions: &[Id]) -> bool {
         let desk = self.lock();

@@ -83,7 +83,11 @@ impl Sessions {
         session.use_now(now);
         if now.since(session.told_store()) >= self.told_every() {
             session.tell_store(now);
-            self.store.touch(id, now).await.map_err(|error| refuse(&error))?;
+            if !self.store.touch(id, now).await.map_err(|error| refuse(&error))? {
+                // Another node has ended it.
+                self.forget(id);
+                return Err(Refusal::SESSION_NOT_FOUND);
+            }
         }
         Ok(session)
     }

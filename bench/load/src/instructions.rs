@@ -25,7 +25,7 @@ pub(crate) struct InstructionArguments {
     check: Option<PathBuf>,
     /// Count ours alone, without the limit and rmcp to compare with.
     #[arg(long)]
-    ours_only: bool,
+    pub(crate) ours_only: bool,
     /// How much more is let through, in per cent.
     #[arg(long, default_value_t = 2.0)]
     tolerance: f64,

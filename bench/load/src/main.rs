@@ -79,6 +79,9 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         eprintln!("WARNING: our echo example is missing: {}", binaries.ours_path().display());
         eprintln!("WARNING: only the limit and rmcp are measured; `--require-ours` makes this an error.");
     }
+    if !matches!(&command, Command::Instructions(arguments) if arguments.ours_only) {
+        binaries.require_peers()?;
+    }
     machine::pin_generator()?;
     match command {
         Command::Run(arguments) => run::run(&binaries, &arguments),

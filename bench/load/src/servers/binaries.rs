@@ -64,16 +64,21 @@ impl Binaries {
     pub(crate) fn locate(ours: Option<PathBuf>, output: ServerOutput) -> Result<Self> {
         let program = std::env::current_exe().context("find this program's own folder")?;
         let folder = program.parent().context("this program has no folder")?.to_owned();
+        let ours = ours.unwrap_or_else(|| default_path_of_ours(&folder));
+        Ok(Self { folder, ours, output })
+    }
+
+    /// Makes sure that there is something to compare ours with.
+    pub(crate) fn require_peers(&self) -> Result<()> {
         for name in ["bare-http", "bare-pipe", "rmcp-echo"] {
-            let path = folder.join(name);
+            let path = self.folder.join(name);
             ensure!(
                 path.is_file(),
                 "{} is missing: `cargo build --release` in bench/ makes it",
                 path.display()
             );
         }
-        let ours = ours.unwrap_or_else(|| default_path_of_ours(&folder));
-        Ok(Self { folder, ours, output })
+        Ok(())
     }
 
     /// Whether our example has been built.

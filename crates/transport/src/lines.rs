@@ -114,3 +114,50 @@ where
         self.outgoing.len() - self.written
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    /// Takes a little at a time, and then wants to be asked again.
+    struct Sluggish {
+        pause: bool,
+    }
+
+    impl AsyncWrite for Sluggish {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.pause = !self.pause;
+            if self.pause { Poll::Pending } else { Poll::Ready(Ok(bytes.len().min(64 * 1024))) }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_reader_that_never_quite_catches_up_does_not_make_the_buffer_grow() {
+        let mut channel = Lines::new(tokio::io::empty(), Sluggish { pause: false }, 1024);
+        let mut cx = Context::from_waker(Waker::noop());
+        let message = "7".repeat(32 * 1024);
+        channel.send(&message);
+        for _ in 0..1_000 {
+            // What was taken is replaced, so that the queue is never empty.
+            while channel.queued() < 64 * 1024 {
+                channel.send(&message);
+            }
+            assert!(channel.poll_flush(&mut cx).is_pending());
+        }
+        assert!(channel.outgoing.capacity() <= 4 * KEEP_BYTES, "{}", channel.outgoing.capacity());
+    }
+}

@@ -78,3 +78,55 @@ impl Inner {
             .map_err(|mismatch| Refusal::HEADER_MISMATCH.because(mismatch.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http_body_util::{BodyExt as _, Full};
+    use serde_json::{Value, json};
+
+    use crate::http::HttpOptions;
+    use crate::{HostOptions, Json, Server, Tool};
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Place {
+        region: String,
+    }
+
+    #[tokio::test]
+    async fn a_header_that_mirrors_an_argument_must_be_there_once_and_agree() {
+        let tool = Tool::new("go").mirror("region", "Region").run(async |place: Place| Json(place.region));
+        let service =
+            Server::new("test").with(tool).host(HostOptions::default()).unwrap().http(HttpOptions::default());
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "go", "arguments": { "region": "north" },
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        }});
+        for (headers, status, code) in [
+            (&["north"][..], 200, Value::Null),
+            (&["=?base64?bm9ydGg=?="], 200, Value::Null),
+            (&["south"], 400, json!(-32020)),
+            (&[], 400, json!(-32020)),
+            (&["north", "south"], 400, json!(-32020)),
+            (&["north", "north"], 400, json!(-32020)),
+        ] {
+            let mut request = Request::post("/mcp")
+                .header("host", "localhost")
+                .header("content-type", "application/json")
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", "go");
+            for value in headers {
+                request = request.header("mcp-param-region", *value);
+            }
+            let response = service.handle(request.body(Full::from(body.to_string())).unwrap()).await;
+            assert_eq!(response.status(), status, "{headers:?}");
+            let answer = response.into_body().collect().await.unwrap().to_bytes();
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(answer["error"]["code"], code, "{headers:?}: {answer}");
+        }
+    }
+}

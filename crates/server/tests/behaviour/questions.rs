@@ -282,6 +282,30 @@ async fn a_channel_with_as_many_calls_as_it_may_have_still_takes_a_cancellation(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_its_turn_hides_nothing_behind_it() {
+    let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
+    let quick = Tool::new("quick").run(async || "done");
+    let limits = Limits { calls_per_channel: 1, ..Limits::default() };
+    let host = host_with(&Server::new("s").with(endless).with(quick), limits);
+    let mut peer = Peer::initialized(&host, "2025-11-25").await;
+    peer.send(&legacy_tool(0, "endless")).await;
+    peer.send(&legacy_tool(1, "quick")).await;
+    peer.send(&legacy_tool(2, "quick")).await;
+    settle().await;
+    assert_eq!(host.load(), (1, 0), "two wait for their turn");
+    // One of those that wait is withdrawn, and then the one that runs: both are read although the channel is full.
+    peer.send(&note("notifications/cancelled", json!({ "requestId": 1 }))).await;
+    peer.send(&note("notifications/cancelled", json!({ "requestId": 0 }))).await;
+    let answers = peer.received().await;
+    assert_eq!(
+        answers.iter().map(|answer| answer["id"].clone()).collect::<Vec<_>>(),
+        [json!(2)],
+        "{answers:?}"
+    );
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_was_put_before_the_server_drains_can_still_be_answered() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;

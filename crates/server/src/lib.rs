@@ -8,6 +8,7 @@ mod change;
 mod channel;
 mod completer;
 mod core;
+mod described;
 mod dispatch;
 mod edge;
 mod env;

@@ -6,21 +6,20 @@ mod result;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{self, Icon, PromptArgument};
+use trunkline_protocol::model::{self, PromptArgument};
 
 pub(crate) use self::entry::{PromptEntry, read_texts};
 pub use self::result::IntoPromptResult;
 use crate::call::{BoxFuture, Context, Outcome};
 use crate::completer::Completers;
+use crate::described::described;
 use crate::function::Function;
-use crate::part::{Part, Parts, set_meta};
+use crate::part::{Part, Parts};
 use crate::{schema, text_arguments};
 
 type Get =
@@ -52,30 +51,6 @@ impl Prompt {
     /// Takes over the description of a prompt that is known only at run time.
     pub(crate) fn from_description(described: model::Prompt) -> Self {
         Self { described, ..Self::new("") }
-    }
-
-    /// Sets what humans call the prompt.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.described.title = Some(title.into());
-        self
-    }
-
-    /// Says what the prompt is for.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.described.description = Some(description.into());
-        self
-    }
-
-    /// Adds a picture.
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.described.icons.push(icon);
-        self
-    }
-
-    /// Adds a member to the prompt's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
-        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
-        self
     }
 
     /// Describes an argument; it replaces what the type of the handler's arguments tells of it.
@@ -151,11 +126,7 @@ fn derive_arguments(schema: &Map<String, Value>) -> Vec<PromptArgument> {
         .collect()
 }
 
-impl fmt::Debug for Prompt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prompt").field("described", &self.described).finish_non_exhaustive()
-    }
-}
+described!(Prompt, "prompt");
 
 impl Part for Prompt {
     fn add_to(self, parts: &mut Parts) {

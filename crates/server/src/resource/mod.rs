@@ -7,21 +7,19 @@ mod template_entry;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use bytes::Bytes;
-use serde::Serialize;
 use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
+use trunkline_protocol::model::{self, Annotations, CacheHint};
 
 pub(crate) use self::entry::ResourceEntry;
 pub use self::result::{Asked, IntoReadResult};
 pub use self::template::ResourceTemplate;
 pub(crate) use self::template_entry::TemplateEntry;
 use crate::call::{BoxFuture, Context, Outcome};
+use crate::described::described;
 use crate::function::{Function, NoArguments};
-use crate::part::{Part, Parts, set_meta};
+use crate::part::{Part, Parts};
 
 type Reading = BoxFuture<'static, Result<Outcome, Refusal>>;
 type Read = Box<dyn Fn(Context, Asked) -> Reading + Send + Sync>;
@@ -51,18 +49,6 @@ impl Resource {
         Self { described, ..Self::new("", "") }
     }
 
-    /// Sets what humans call the resource.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.described.title = Some(title.into());
-        self
-    }
-
-    /// Says what the resource is, for the model to read.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.described.description = Some(description.into());
-        self
-    }
-
     /// Sets the media type.
     pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
         self.described.mime_type = Some(mime_type.into());
@@ -78,18 +64,6 @@ impl Resource {
     /// Hints about the resource's use.
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.described.annotations = Some(annotations);
-        self
-    }
-
-    /// Adds a picture.
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.described.icons.push(icon);
-        self
-    }
-
-    /// Adds a member to the resource's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
-        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
         self
     }
 
@@ -165,11 +139,7 @@ impl FromUri for NoArguments {
     }
 }
 
-impl fmt::Debug for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resource").field("described", &self.described).finish_non_exhaustive()
-    }
-}
+described!(Resource, "resource");
 
 impl Part for Resource {
     fn add_to(self, parts: &mut Parts) {

@@ -1,15 +1,14 @@
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::Serialize;
-use trunkline_protocol::model::{self, Annotations, CacheHint, Icon};
+use trunkline_protocol::model::{self, Annotations, CacheHint};
 
 use super::template_entry::{ReadExpanded, TemplateEntry};
 use super::{IntoReadResult, finish};
 use crate::call::Context;
 use crate::completer::Completers;
+use crate::described::described;
 use crate::function::Function;
-use crate::part::{Part, Parts, set_meta};
+use crate::part::{Part, Parts};
 use crate::text_arguments;
 
 /// A family of resources whose URIs follow a template after RFC 6570: its description, and the function that reads one.
@@ -52,18 +51,6 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets what humans call the family.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.described.title = Some(title.into());
-        self
-    }
-
-    /// Says what these resources are, for the model to read.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.described.description = Some(description.into());
-        self
-    }
-
     /// Sets the media type that they all have.
     pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
         self.described.mime_type = Some(mime_type.into());
@@ -73,18 +60,6 @@ impl ResourceTemplate {
     /// Hints about their use.
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.described.annotations = Some(annotations);
-        self
-    }
-
-    /// Adds a picture.
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.described.icons.push(icon);
-        self
-    }
-
-    /// Adds a member to the template's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
-        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
         self
     }
 
@@ -123,11 +98,7 @@ impl ResourceTemplate {
     }
 }
 
-impl fmt::Debug for ResourceTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceTemplate").field("described", &self.described).finish_non_exhaustive()
-    }
-}
+described!(ResourceTemplate, "family of resources");
 
 impl Part for ResourceTemplate {
     fn add_to(self, parts: &mut Parts) {

@@ -7,20 +7,18 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use trunkline_protocol::Raw;
-use trunkline_protocol::model::{self, Icon, ToolAnnotations};
+use trunkline_protocol::model::{self, ToolAnnotations};
 
 pub(crate) use self::entry::ToolEntry;
 pub use self::result::IntoToolResult;
 use self::run::{RawTool, RunTool, TypedTool};
 use crate::call::Context;
+use crate::described::described;
 use crate::function::Function;
-use crate::part::{Part, Parts, set_meta};
+use crate::part::{Part, Parts};
 use crate::schema;
 
 type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
@@ -94,24 +92,6 @@ impl Tool {
         Self { described, input, output, ..Self::new("") }
     }
 
-    /// Sets what humans call the tool.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.described.title = Some(title.into());
-        self
-    }
-
-    /// Says what the tool does, for the model to read.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.described.description = Some(description.into());
-        self
-    }
-
-    /// Adds a picture.
-    pub fn icon(mut self, icon: Icon) -> Self {
-        self.described.icons.push(icon);
-        self
-    }
-
     /// Sets all hints at once.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.described.annotations = Some(annotations);
@@ -150,12 +130,6 @@ impl Tool {
 
     fn hints(&mut self) -> &mut ToolAnnotations {
         self.described.annotations.get_or_insert_default()
-    }
-
-    /// Adds a member to the tool's `_meta`.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
-        set_meta(&mut self.described.meta, &mut self.problems, key.into(), &value);
-        self
     }
 
     /// Lets a call be run again from its start when it has asked something, on any replica, instead of waiting in memory.
@@ -230,11 +204,7 @@ impl Tool {
     }
 }
 
-impl fmt::Debug for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("described", &self.described).finish_non_exhaustive()
-    }
-}
+described!(Tool, "tool");
 
 impl Part for Tool {
     fn add_to(self, parts: &mut Parts) {

@@ -213,21 +213,17 @@ impl Envelope {
         scanner.open_object();
         while let Some(key) = scanner.next_key(first) {
             first = false;
-            let key = scanner.read(key);
+            let Some(key) = scanner.read_key(key) else { break };
             let repeated = match &*key {
                 "jsonrpc" => {
                     self.version_ok = scanner.value_text() == Some("\"2.0\"");
                     std::mem::replace(&mut version_seen, true)
                 }
                 "id" => fill(&mut self.id, scanner.value().map(read_id)),
-                "method" if scanner.peek() == Some(b'"') => {
-                    let method = scanner.string().map(|inner| shared_method(text, scanner.read(inner)));
-                    fill(&mut self.method, method)
-                }
-                "method" => {
-                    scanner.skip();
-                    self.note("`method` must be a string")
-                }
+                "method" => match read_method(scanner, text) {
+                    Some(method) => fill(&mut self.method, Some(method)),
+                    None => self.note("`method` must be a string"),
+                },
                 "params" if scanner.peek() == Some(b'{') => {
                     let params = Params::scan(scanner, text, &mut self.fault);
                     fill(&mut self.params, Some(params))
@@ -303,14 +299,19 @@ fn read_id(raw: Raw) -> Result<Id, NoId> {
     Id::from_raw(raw).ok_or(why)
 }
 
-/// Turns a method's name into a shared string: a constant for the commonest, since a slice must count references.
-fn shared_method(text: &ByteString, method: Cow<'_, str>) -> ByteString {
+/// Takes the string that comes next as a shared one: a constant for the commonest, since a slice must count references.
+fn read_method(scanner: &mut Scanner<'_>, text: &ByteString) -> Option<ByteString> {
     const COMMONEST: &str = Method::ToolsCall.as_str();
-    match method {
+    if scanner.peek() != Some(b'"') {
+        scanner.skip();
+        return None;
+    }
+    let method = scanner.string()?;
+    Some(match scanner.read(method)? {
         method if method == COMMONEST => ByteString::from_static(COMMONEST),
         Cow::Borrowed(method) => text.slice_ref(method),
         Cow::Owned(method) => method.into(),
-    }
+    })
 }
 
 /// Fills a member that is still empty, keeping the first value; reports whether it was not.
@@ -332,7 +333,7 @@ impl Params {
         scanner.open_object();
         while let Some(key) = scanner.next_key(first) {
             first = false;
-            let key = scanner.read(key);
+            let Some(key) = scanner.read_key(key) else { break };
             if key != "_meta" {
                 let Some(value) = scanner.value() else { break };
                 members.add(key, value, &mut wrong);

@@ -75,7 +75,7 @@ impl Members {
         let mut first = true;
         while let Some(key) = scanner.next_key(first) {
             first = false;
-            let key = scanner.read(key);
+            let Some(key) = scanner.read_key(key) else { break };
             let Some(value) = scanner.value() else { break };
             members.add(key, value, fault);
         }

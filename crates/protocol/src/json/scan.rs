@@ -101,7 +101,7 @@ impl<'a> Scanner<'a> {
 
     /// Returns the next key of the open object, as it stands between its quotes, and stops before its value.
     ///
-    /// `None` after the last, with the object closed. [`Scanner::read`] says what the key means.
+    /// `None` after the last, with the object closed. [`Scanner::read_key`] says what the key means.
     #[inline]
     pub(crate) fn next_key(&mut self, first: bool) -> Option<&'a str> {
         if self.closes(first, b'}') {
@@ -115,19 +115,21 @@ impl<'a> Scanner<'a> {
         key
     }
 
-    /// Reads the string that was handed out last.
+    /// Reads the key that was handed out last; one that means nothing ends the walk.
     #[inline]
-    pub(crate) fn read(&mut self, inner: &'a str) -> Cow<'a, str> {
-        if self.escaped { Cow::Owned(self.unescape(inner)) } else { Cow::Borrowed(inner) }
+    pub(crate) fn read_key(&mut self, inner: &'a str) -> Option<Cow<'a, str>> {
+        let key = self.read(inner);
+        if key.is_none() {
+            self.fail(ScanError::Syntax);
+        }
+        key
     }
 
-    #[cold]
-    fn unescape(&mut self, inner: &str) -> String {
-        // Half of a surrogate pair has the grammar of a string and no meaning.
-        serde_json::from_str(&format!("\"{inner}\"")).unwrap_or_else(|_| {
-            self.fail(ScanError::Syntax);
-            String::new()
-        })
+    /// Reads the string that was handed out last, unless it means nothing: half of a surrogate pair has the grammar of a
+    /// string all the same.
+    #[inline]
+    pub(crate) fn read(&self, inner: &'a str) -> Option<Cow<'a, str>> {
+        if self.escaped { unescape(inner).map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
     }
 
     /// Reports whether the open array has another element; if not, the array is closed.
@@ -372,6 +374,11 @@ impl<'a> Scanner<'a> {
         self.failure.get_or_insert(why);
         self.at = self.bytes.len();
     }
+}
+
+#[cold]
+fn unescape(inner: &str) -> Option<String> {
+    serde_json::from_str(&format!("\"{inner}\"")).ok()
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub(crate) fn begin_batch(
         match started {
             Started::Nothing => {}
             Started::Answer(answer) => answers.push(answer.message),
-            Started::Call(call) => calls.push(call),
+            Started::Call(call) => calls.push(*call),
         }
     }
     if calls.is_empty() && answers.is_empty() {
@@ -84,11 +84,7 @@ fn is_modern(message: &Result<Message, Malformed>) -> bool {
 }
 
 /// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
-fn check_batched(
-    session: &LiveSession,
-    calls: &[Box<LegacyCall>],
-    message: Message,
-) -> Result<Message, Answer> {
+fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) -> Result<Message, Answer> {
     let Message::Request(request) = message else { return Ok(message) };
     let refusal = if request.method == Method::Initialize.as_str() {
         Refusal::INVALID_REQUEST.because("this request may not be part of a batch")

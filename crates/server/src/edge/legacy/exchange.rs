@@ -8,7 +8,7 @@ pub(crate) enum LegacyExchange {
     /// One call.
     Single(Box<LegacyCall>),
     /// The calls of a batch that still run, and the answers of those that do not.
-    Batch { calls: Vec<Box<LegacyCall>>, answers: Vec<String> },
+    Batch { calls: Vec<LegacyCall>, answers: Vec<String> },
     /// Everything is answered.
     Over,
 }
@@ -16,15 +16,15 @@ pub(crate) enum LegacyExchange {
 impl LegacyExchange {
     /// Reports whether a call waits for an answer of the client.
     pub(crate) fn is_asking(&self) -> bool {
-        self.calls().iter().any(|call| call.is_asking())
+        self.calls().iter().any(LegacyCall::is_asking)
     }
 
     /// Fails the questions that are open, as if the client were gone.
     pub(crate) fn abandon_questions(&self) {
-        self.calls().iter().for_each(|call| call.abandon_questions());
+        self.calls().iter().for_each(LegacyCall::abandon_questions);
     }
 
-    fn calls(&self) -> &[Box<LegacyCall>] {
+    fn calls(&self) -> &[LegacyCall] {
         match self {
             Self::Single(call) => std::slice::from_ref(call),
             Self::Batch { calls, .. } => calls,
@@ -47,7 +47,7 @@ impl LegacyExchange {
 }
 
 fn poll_batch(
-    calls: &mut Vec<Box<LegacyCall>>,
+    calls: &mut Vec<LegacyCall>,
     answers: &mut Vec<String>,
     cx: &mut TaskContext<'_>,
 ) -> Poll<Event> {

@@ -6,12 +6,18 @@ mod channel;
 mod lines;
 mod memory;
 mod mock;
+mod process;
 mod stdio;
+mod target;
+mod url;
 mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
 pub use self::lines::Lines;
 pub use self::memory::{MemoryChannel, memory};
 pub use self::mock::{Mock, MockChannel, mock};
+pub use self::process::{Command, CommandLineError};
 pub use self::stdio::{StdioChannel, stdio};
+pub use self::target::{Opener, Target, TargetError};
+pub use self::url::{Scheme, Url, UrlError};
 pub use self::websocket::{Closing, Party, WebSocketChannel, accept_key};

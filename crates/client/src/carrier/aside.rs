@@ -120,7 +120,7 @@ impl Shared {
 }
 
 /// Reports whether a change notice says nothing that another one does not say already.
-fn says_the_same(waiting: &Notification, notice: &Notification) -> bool {
+pub(super) fn says_the_same(waiting: &Notification, notice: &Notification) -> bool {
     waiting.method == notice.method
         && match &*notice.method {
             "notifications/resources/updated" => waiting.params.get("uri") == notice.params.get("uri"),

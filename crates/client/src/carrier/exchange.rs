@@ -1,15 +1,25 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
 use trunkline_protocol::{Notification, Raw, Request};
+
+use super::channel::Waiting;
 
 /// One request that is on its way, as a stream of what the server says within it.
 ///
 /// Dropping it cancels the request.
 pub(crate) struct Exchange {
-    arrivals: Option<Pin<Box<dyn Stream<Item = Arrived> + Send>>>,
+    arrivals: Arrivals,
+}
+
+enum Arrivals {
+    /// Over a channel, where a box for each request would be felt.
+    Channel(Waiting),
+    /// Over anything else.
+    Stream(Pin<Box<dyn Stream<Item = Arrived> + Send>>),
+    Over,
 }
 
 /// Something that the server said within a request.
@@ -19,6 +29,8 @@ pub(crate) enum Arrived {
     Notice(Notification),
     /// A question, to be answered under its id by [`Carrier::post`](super::Carrier::post).
     Question(Request),
+    /// Notices came faster than they were taken, and the oldest of them are gone.
+    Skipped,
     /// The response, result or error as the server wrote it; nothing comes after it.
     Response(Result<Raw, Raw>),
     /// There will be no response; nothing comes after it.
@@ -71,7 +83,11 @@ pub(crate) enum LossKind {
 impl Exchange {
     /// Makes an exchange of a stream. A stream that ends before its last word counts as lost.
     pub(crate) fn new(arrivals: impl Stream<Item = Arrived> + Send + 'static) -> Self {
-        Self { arrivals: Some(Box::pin(arrivals)) }
+        Self { arrivals: Arrivals::Stream(Box::pin(arrivals)) }
+    }
+
+    pub(super) fn over_channel(waiting: Waiting) -> Self {
+        Self { arrivals: Arrivals::Channel(waiting) }
     }
 
     /// Makes an exchange that is over before it began.
@@ -81,13 +97,16 @@ impl Exchange {
 
     /// Polls for what the server says next; `None` after the last word.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
-        let Some(arrivals) = &mut self.arrivals else { return Poll::Ready(None) };
-        let Poll::Ready(arrived) = arrivals.as_mut().poll_next(cx) else { return Poll::Pending };
+        let arrived = match &mut self.arrivals {
+            Arrivals::Channel(waiting) => ready!(waiting.poll_next(cx)),
+            Arrivals::Stream(stream) => ready!(stream.as_mut().poll_next(cx)),
+            Arrivals::Over => return Poll::Ready(None),
+        };
         let arrived = arrived.unwrap_or_else(|| {
             Arrived::Lost(Loss::may_have_reached("the response ended before it was complete"))
         });
         if matches!(arrived, Arrived::Response(_) | Arrived::Lost(_)) {
-            self.arrivals = None;
+            self.arrivals = Arrivals::Over;
         }
         Poll::Ready(Some(arrived))
     }
@@ -100,7 +119,7 @@ impl Exchange {
 
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchange").field("over", &self.arrivals.is_none()).finish()
+        f.debug_struct("Exchange").field("over", &matches!(self.arrivals, Arrivals::Over)).finish()
     }
 }
 

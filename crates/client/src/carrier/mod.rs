@@ -4,12 +4,14 @@
 //! [edge](crate::edge) before it comes here, and what a response means is read by one afterwards.
 
 mod aside;
+mod channel;
 mod exchange;
 mod outgoing;
 
 use futures_util::future::BoxFuture;
 
 pub(crate) use self::aside::{Aside, AsideEvent, AsideReceiver, aside};
+pub(crate) use self::channel::{ChannelCarrier, ChannelLimits};
 pub(crate) use self::exchange::{Arrived, Exchange, Loss, LossKind, Reach};
 pub(crate) use self::outgoing::{Mirror, Outgoing, Posted};
 

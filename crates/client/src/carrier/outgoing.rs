@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use trunkline_protocol::header::encode_value;
-use trunkline_protocol::{ByteString, Method, Revision};
+use trunkline_protocol::{ByteString, Id, Method, Revision};
 
 /// One request on its way out, already written.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Posted {
     pub(crate) body: String,
     /// What HTTP headers repeat of it.
     pub(crate) mirror: Mirror,
+    /// The server's question that it answers, if it does.
+    pub(crate) answers: Option<Id>,
 }
 
 /// What HTTP headers repeat of a message.

@@ -278,7 +278,7 @@ impl<C: Channel> Driver<C> {
         }
         self.shared.places.close();
         self.shared.posts.close();
-        self.aside.interrupted();
+        self.aside.closed();
     }
 }
 

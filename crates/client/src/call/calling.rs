@@ -65,62 +65,23 @@ impl<T> Calling<T> {
     }
 }
 
-impl<T: Answered> IntoFuture for Calling<T> {
-    type Output = Result<Received<T>, Error>;
-    type IntoFuture = BoxFuture<'static, Self::Output>;
+/// A result that a call can have.
+trait Answered: Sized {
+    /// Reads the result.
+    fn read(raw: &Raw) -> Result<Self, MalformedModel>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        let Self { client, mut call, .. } = self;
-        Box::pin(async move {
-            let inner = client.inner();
-            let ticket = T::keeping(inner, &call);
-            if let Some(kept) = ticket.as_ref().and_then(|ticket| inner.cache.get::<Raw>(&ticket.key)) {
-                return read(Raw::clone(&kept));
-            }
-            let given = call.given.take();
-            let received: Received<T> = read(inner.run(&call, given).await?)?;
-            received.check(received.raw(), inner, &call, ticket)?;
-            Ok(received)
-        })
+    /// Returns the place where the result is kept, if such results may be kept at all.
+    fn keeping(_: &Inner, _: &Call) -> Option<Ticket> {
+        None
+    }
+
+    /// Checks the result against what else is known, and keeps it if it may be kept.
+    fn check(&self, _: &Raw, _: &Inner, _: &Call, _: Option<Ticket>) -> Result<(), Error> {
+        Ok(())
     }
 }
 
-fn read<T: Answered>(raw: Raw) -> Result<Received<T>, Error> {
-    let value = T::read(&raw).map_err(|problem| Error::Malformed(problem.to_string()))?;
-    Ok(Received::new(value, raw))
-}
-
-/// What a call can be answered with.
-pub trait Answered: sealed::Sealed {}
-
-impl<T: sealed::Sealed> Answered for T {}
-
-mod sealed {
-    use trunkline_protocol::Raw;
-    use trunkline_protocol::model::MalformedModel;
-
-    use crate::cache::Ticket;
-    use crate::call::Call;
-    use crate::client::Inner;
-    use crate::error::Error;
-
-    pub trait Sealed: Sized + Send + 'static {
-        /// Reads the result.
-        fn read(raw: &Raw) -> Result<Self, MalformedModel>;
-
-        /// Returns the place where the result is kept, if such results may be kept at all.
-        fn keeping(_: &Inner, _: &Call) -> Option<Ticket> {
-            None
-        }
-
-        /// Checks the result against what else is known, and keeps it if it may be kept.
-        fn check(&self, _: &Raw, _: &Inner, _: &Call, _: Option<Ticket>) -> Result<(), Error> {
-            Ok(())
-        }
-    }
-}
-
-impl sealed::Sealed for CallToolResult {
+impl Answered for CallToolResult {
     fn read(raw: &Raw) -> Result<Self, MalformedModel> {
         Self::read(raw)
     }
@@ -130,19 +91,19 @@ impl sealed::Sealed for CallToolResult {
     }
 }
 
-impl sealed::Sealed for GetPromptResult {
+impl Answered for GetPromptResult {
     fn read(raw: &Raw) -> Result<Self, MalformedModel> {
         Self::read(raw)
     }
 }
 
-impl sealed::Sealed for CompleteResult {
+impl Answered for CompleteResult {
     fn read(raw: &Raw) -> Result<Self, MalformedModel> {
         Self::read(raw)
     }
 }
 
-impl sealed::Sealed for ReadResult {
+impl Answered for ReadResult {
     fn read(raw: &Raw) -> Result<Self, MalformedModel> {
         Self::read(raw)
     }
@@ -160,6 +121,38 @@ impl sealed::Sealed for ReadResult {
         Ok(())
     }
 }
+
+async fn answered<T: Answered>(client: Client, mut call: Call) -> Result<Received<T>, Error> {
+    let inner = client.inner();
+    let ticket = T::keeping(inner, &call);
+    if let Some(kept) = ticket.as_ref().and_then(|ticket| inner.cache.get::<Raw>(&ticket.key)) {
+        return read(Raw::clone(&kept));
+    }
+    let given = call.given.take();
+    let received: Received<T> = read(inner.run(&call, given).await?)?;
+    received.check(received.raw(), inner, &call, ticket)?;
+    Ok(received)
+}
+
+fn read<T: Answered>(raw: Raw) -> Result<Received<T>, Error> {
+    let value = T::read(&raw).map_err(|problem| Error::Malformed(problem.to_string()))?;
+    Ok(Received::new(value, raw))
+}
+
+macro_rules! awaited {
+    ($($result:ty),*) => {
+        $(impl IntoFuture for Calling<$result> {
+            type Output = Result<Received<$result>, Error>;
+            type IntoFuture = BoxFuture<'static, Self::Output>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                Box::pin(answered(self.client, self.call))
+            }
+        })*
+    };
+}
+
+awaited!(CallToolResult, ReadResult, GetPromptResult, CompleteResult);
 
 impl<T> fmt::Debug for Calling<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

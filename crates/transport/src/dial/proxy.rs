@@ -206,7 +206,9 @@ impl fmt::Debug for Proxy {
 mod tests {
     use super::*;
 
-    fn chosen(variables: &[(&str, &str)], url: &str) -> Result<Option<String>, ProxyError> {
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+
+    fn chosen(variables: Variables<'_>, url: &str) -> Result<Option<String>, ProxyError> {
         let proxies = Proxies::from_variables(|name| {
             variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
         });
@@ -218,7 +220,7 @@ mod tests {
         let http = ("HTTP_PROXY", "http://p:1");
         let https = ("https_proxy", "p:2");
         let all = ("ALL_PROXY", "http://p:3/");
-        let table: &[(&[(&str, &str)], &str, Option<&str>)] = &[
+        let table: &[(Variables<'_>, &str, Option<&str>)] = &[
             (&[], "http://h/", None),
             (&[http], "http://h/", Some("p:1")),
             (&[http], "ws://h/", Some("p:1")),

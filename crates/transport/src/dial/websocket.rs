@@ -119,7 +119,8 @@ mod tests {
             ("connection", "keep-alive, Upgrade"),
             ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
         ];
-        let table: &[(&[(&'static str, &'static str)], Option<&str>)] = &[
+        type Changes = &'static [(&'static str, &'static str)];
+        let table: &[(Changes, Option<&str>)] = &[
             (&[], None),
             (&[("sec-websocket-protocol", "mcp")], None),
             (&[("sec-websocket-protocol", "chat")], Some("Sec-WebSocket-Protocol")),

@@ -6,7 +6,7 @@ mod channel;
 mod lines;
 mod memory;
 mod mock;
-mod process;
+pub mod process;
 mod secret;
 mod stdio;
 mod target;

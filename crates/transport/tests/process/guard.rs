@@ -1,0 +1,123 @@
+//! Nothing outlives us, whatever becomes of us.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Child;
+
+use trunkline_transport::process::{RunLimits, run_observed};
+
+use crate::support::{Watched, alone, itself, receive, sh, spawn};
+
+/// What the parent runs as a server, and as a command. Each says which processes it consists of.
+const SERVERS: [&str; 5] = [
+    "sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; wait",
+    // It does not notice that its input ends, nor does it heed a request.
+    "trap '' TERM; sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; while :; do sleep 1; done",
+    // A session of its own, below a parent that lives.
+    "setsid sh -c 'sleep 1000; true' & echo \"{\\\"pids\\\":[$$,$!]}\"; wait",
+    // Job control, with outputs that are elsewhere.
+    "set -m; sleep 1000 >/dev/null 2>&1 & echo \"{\\\"pids\\\":[$$,$!]}\"; wait",
+    // A daemon that kept its standard error: in a session of its own, and its parents are gone.
+    "D=$(setsid sh -c 'sleep 1000 >/dev/null & echo $!'); echo \"{\\\"pids\\\":[$$,$D]}\"; wait; cat",
+];
+
+const COMMAND: &str = "sleep 1000 & echo $$; echo $!; wait";
+
+#[tokio::test]
+#[ignore = "is the parent that is killed"]
+async fn parent() {
+    let mut held = Vec::new();
+    for script in SERVERS {
+        let (mut channel, process) = spawn(&sh(script));
+        println!("{}", receive(&mut channel).await.unwrap().unwrap());
+        held.push((channel, process));
+    }
+    let command = sh(COMMAND);
+    let limits = RunLimits::default();
+    let run = run_observed(&command, &limits, |line| println!("{{\"pids\":[{}]}}", line.text));
+    run.await.unwrap();
+}
+
+#[allow(clippy::zombie_processes, reason = "a test that panics here ends, and the parent with it")]
+/// Starts the parent, and watches its children and grandchildren.
+fn start() -> (Child, Vec<Watched>) {
+    let mut parent = itself("guard::parent").spawn().unwrap();
+    let lines = BufReader::new(parent.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut watched = Vec::new();
+    for line in lines {
+        if let Some(list) = line.split("{\"pids\":[").nth(1) {
+            watched.extend(list.split([',', ']', '}']).filter(|id| !id.is_empty()).map(Watched::new));
+        }
+        if watched.len() == 2 * SERVERS.len() + 2 {
+            return (parent, watched);
+        }
+    }
+    panic!("the parent ended after {} processes", watched.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_parent_leaves_neither_child_nor_grandchild() {
+    let (mut parent, watched) = tokio::task::block_in_place(start);
+    assert!(watched.iter().all(Watched::is_alive));
+    let guard = guard_of(parent.id());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    for process in &watched {
+        process.ended().await;
+    }
+    guard.ended().await;
+}
+
+#[test]
+fn a_guard_that_was_killed_is_replaced() {
+    alone("guard::replaced");
+}
+
+#[tokio::test]
+#[ignore = "runs alone"]
+async fn replaced() {
+    let (mut channel, _process) = spawn(&sh(SERVERS[0]));
+    receive(&mut channel).await.unwrap().unwrap();
+    let first = guard_of(std::process::id());
+    first.kill();
+    first.ended().await;
+    let (mut channel, _process) = spawn(&sh(SERVERS[0]));
+    receive(&mut channel).await.unwrap().unwrap();
+    assert!(guard_of(std::process::id()).is_alive());
+}
+
+#[test]
+fn the_guard_holds_nothing_of_ours() {
+    alone("guard::bare");
+}
+
+#[tokio::test]
+#[ignore = "runs alone"]
+async fn bare() {
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let (mut channel, _process) = spawn(&sh(SERVERS[0]));
+    receive(&mut channel).await.unwrap().unwrap();
+    let guard = guard_of(std::process::id());
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", guard.id())).unwrap();
+    let mut kinds: Vec<String> = descriptors
+        .map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap().to_string_lossy().into_owned())
+        .map(|target| target.split([':', ' ']).next().unwrap().to_owned())
+        .collect();
+    kinds.sort();
+    assert_eq!(kinds, ["/memfd", "socket"]);
+    // It is in a session and a folder of its own.
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", guard.id())).unwrap();
+    let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap();
+    assert_eq!(session, guard.id().to_string());
+    assert_eq!(std::fs::read_link(format!("/proc/{}/cwd", guard.id())).unwrap().to_str(), Some("/"));
+    drop(writer);
+}
+
+/// Finds the guard of a process.
+fn guard_of(parent: u32) -> Watched {
+    let found = std::fs::read_dir("/proc").unwrap().flatten().find(|entry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let (name, rest) = stat.rsplit_once(')').unwrap_or_default();
+        name.ends_with("(trunkline-guard") && rest.split_whitespace().nth(1) == Some(&parent.to_string())
+    });
+    Watched::new(&found.expect("there is a guard").file_name().to_string_lossy())
+}

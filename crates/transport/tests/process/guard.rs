@@ -5,7 +5,7 @@ use std::process::Child;
 
 use trunkline_transport::process::{RunLimits, run_observed};
 
-use crate::support::{Watched, alone, itself, receive, sh, spawn};
+use crate::support::{Watched, alone, itself, processes_with, receive, sh, soon, spawn};
 
 /// What the parent runs as a server, and as a command. Each says which processes it consists of.
 const SERVERS: [&str; 5] = [
@@ -67,6 +67,39 @@ async fn killing_the_parent_leaves_neither_child_nor_grandchild() {
     guard.ended().await;
 }
 
+#[tokio::test]
+#[ignore = "is the parent that is killed"]
+async fn prolific_parent() {
+    let unique = std::env::var("UNIQUE").unwrap();
+    println!("begun");
+    let limits = RunLimits::default();
+    let command = sh("sleep $1 & setsid sleep $1 & wait").arg(unique);
+    let starting = std::iter::repeat_with(|| async {
+        let run = run_observed(&command, &limits, |_| {});
+        // Some are cancelled, so that children are ended while others start.
+        tokio::time::timeout(std::time::Duration::from_millis(20), run).await.unwrap_err();
+    });
+    futures_util::future::join_all(starting.take(500)).await;
+    println!("over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_parent_while_it_starts_and_ends_children_leaves_none() {
+    for round in 0..20 {
+        let unique = format!("8{}{round:02}", std::process::id());
+        let mut parent = itself("guard::prolific_parent").env("UNIQUE", &unique).spawn().unwrap();
+        let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("begun")));
+        // Killed whenever the scheduler gets to it, a little later each round; the guard exists from the first child on.
+        let guard = wait_for_guard(parent.id()).await;
+        tokio::time::sleep(std::time::Duration::from_millis(3 * round)).await;
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        guard.ended().await;
+        assert_eq!(processes_with(&unique), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn a_guard_that_was_killed_is_replaced() {
     alone("guard::replaced");
@@ -112,12 +145,29 @@ async fn bare() {
     drop(writer);
 }
 
-/// Finds the guard of a process.
+/// Waits until a process has a guard.
+async fn wait_for_guard(parent: u32) -> Watched {
+    let found = async {
+        loop {
+            match find_guard(parent) {
+                Some(guard) => break guard,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    soon("a guard", found).await
+}
+
 fn guard_of(parent: u32) -> Watched {
+    find_guard(parent).expect("there is a guard")
+}
+
+/// Finds the guard of a process.
+fn find_guard(parent: u32) -> Option<Watched> {
     let found = std::fs::read_dir("/proc").unwrap().flatten().find(|entry| {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let (name, rest) = stat.rsplit_once(')').unwrap_or_default();
         name.ends_with("(trunkline-guard") && rest.split_whitespace().nth(1) == Some(&parent.to_string())
     });
-    Watched::new(&found.expect("there is a guard").file_name().to_string_lossy())
+    Some(Watched::new(&found?.file_name().to_string_lossy()))
 }

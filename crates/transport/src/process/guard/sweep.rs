@@ -114,21 +114,18 @@ fn pid(number: u64) -> Option<Pid> {
 
 /// Adds to the doomed who is in a group of the roll, who holds one of its pipes, and who descends from a doomed one.
 fn find(proc: &OwnedFd, scratch: &mut Scratch) {
-    let itself = u64::from(std::process::id());
+    // Whoever took us in when our parent ended took in others too, and is the last who may be taken for a child.
+    let spared = [1, u64::from(std::process::id()), u64::from(std::os::unix::process::parent_id())];
     for _ in 0..GENERATIONS {
         let before = scratch.doomed.len();
         let Scratch { members, doomed, names, .. } = scratch;
         for_each_process(proc, names, |id| {
-            if id == itself || doomed.len() == doomed.capacity() || doomed.iter().any(|known| known.id == id)
-            {
+            let known = spared.contains(&id) || doomed.iter().any(|known| known.id == id);
+            if known || doomed.len() == doomed.capacity() {
                 return;
             }
             let Some(stat) = Stat::read(proc, id).filter(|stat| !stat.is_over) else { return };
-            let descends = doomed.iter().any(|known| known.id == stat.parent);
-            if descends
-                || members.iter().any(|member| member.group == stat.group)
-                || holds_pipe(proc, id, members)
-            {
+            if stat.belongs_to(members, doomed) || holds_pipe(proc, id, members) {
                 doomed.push(Doomed { id, began: stat.began, asked: false });
             }
         });
@@ -192,6 +189,13 @@ impl Stat {
         Self::parse(text.get(..length)?)
     }
 
+    /// Tells whether the process is in a group of the roll, or a child of a doomed one.
+    fn belongs_to(&self, members: &[Member], doomed: &[Doomed]) -> bool {
+        // A child that we did not live to know the group of has 0 there, and so have the kernel's own processes.
+        let in_group = self.group != 0 && members.iter().any(|member| member.group == self.group);
+        in_group || doomed.iter().any(|known| known.id == self.parent)
+    }
+
     /// Reads `id (name) state parent group …`; the name may have blanks and parentheses of its own.
     fn parse(text: &[u8]) -> Option<Self> {
         let name_end = text.iter().rposition(|byte| *byte == b')')?;
@@ -231,6 +235,25 @@ fn read_all(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_members_of_a_known_group_and_children_of_the_doomed_belong_to_the_roll() {
+        let member = |group| Member { group, pipes: [1, 2] };
+        let stat = |parent, group| Stat { parent, group, began: 0, is_over: false };
+        let doomed = [Doomed { id: 70, began: 0, asked: false }];
+        let table = [
+            (stat(1, 50), true),
+            (stat(70, 60), true),
+            (stat(1, 60), false),
+            (stat(1, 70), false),
+            // The first process, and the kernel's: without a group, as a child that is just being started.
+            (stat(0, 0), false),
+            (stat(2, 0), false),
+        ];
+        for (stat, expected) in table {
+            assert_eq!(stat.belongs_to(&[member(50), member(0)], &doomed), expected, "{stat:?}");
+        }
+    }
 
     #[test]
     fn the_line_of_a_process_is_read_whatever_its_name_is() {

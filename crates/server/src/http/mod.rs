@@ -20,6 +20,7 @@ mod peer;
 mod router;
 mod socket;
 mod sse_pair;
+mod standing;
 mod stream;
 mod tls;
 mod trail;

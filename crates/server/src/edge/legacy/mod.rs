@@ -6,12 +6,14 @@ mod exchange;
 mod initialize;
 mod live;
 mod sessions;
+mod stand;
 
 pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch};
 pub(crate) use self::exchange::LegacyExchange;
 pub(crate) use self::initialize::handshake;
 pub(crate) use self::live::{LiveSession, StreamState};
 pub(crate) use self::sessions::Sessions;
+pub(crate) use self::stand::Carrier;
 
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -150,14 +151,21 @@ impl LiveSession {
         self.lock().calls.contains_key(id)
     }
 
-    /// Makes a call known, so that the client can cancel it and the session's end ends it.
-    pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) {
+    /// Makes a call known, so that the client can cancel it and the session's end ends it; returns false if another call has
+    /// its id.
+    pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) -> bool {
         let mut desk = self.lock();
         if desk.ended {
             drop(desk);
             call.cancel();
-        } else {
-            desk.calls.insert(id.clone(), call.clone());
+            return true;
+        }
+        match desk.calls.entry(id.clone()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert(call.clone());
+                true
+            }
         }
     }
 

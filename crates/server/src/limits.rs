@@ -11,6 +11,9 @@ pub struct Limits {
     pub bounds: Bounds,
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
+    /// Calls of one principal that run at one time, or wait for an answer in a legacy session. Default 256; beyond it that
+    /// principal's calls are refused. As with [`Limits::parked_per_principal`], not for the anonymous principal and the process.
+    pub calls_per_principal: usize,
     /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
     /// beyond it a request waits, and with it everything that the client sends after it.
     pub calls_per_channel: usize,
@@ -69,6 +72,7 @@ impl Default for Limits {
             message_bytes: 4 << 20,
             bounds: Bounds::default(),
             calls: 4096,
+            calls_per_principal: 256,
             calls_per_channel: 64,
             queued_bytes: 256 << 10,
             unread_bytes: 256 << 20,

@@ -143,6 +143,7 @@ fn every_default_is_in_the_document_of_limits() {
             message_bytes: size,
             bounds: both,
             calls: count,
+            calls_per_principal: count,
             calls_per_channel: count,
             queued_bytes: size,
             unread_bytes: size,

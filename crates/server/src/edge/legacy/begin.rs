@@ -176,7 +176,7 @@ fn begin_call(
     if session.has_call(&request.id) {
         return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
-    let mut in_flight = core.admit_call()?;
+    let mut in_flight = core.admit_call(session.principal())?;
     in_flight.time(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !carriage.env.is_empty() {

@@ -7,7 +7,9 @@ mod builtin;
 mod commands;
 mod exit;
 mod logging;
+mod schema;
 mod signals;
+mod terminal;
 mod values;
 
 use std::process::ExitCode;

@@ -1,15 +1,19 @@
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+use crate::terminal::visible;
 
 /// The exit codes as `--help` shows them.
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0    done, or shut down without losing anything
-  1    the transport failed, or calls were ended before they were answered
+  1    a tool or the protocol failed, or calls were ended unanswered
   2    the command line is wrong
-  3    a file or an address that was configured cannot be used
-  130  a second interrupt ended the program at once";
+  3    a file, a name or an address that was configured cannot be used
+  4    the server cannot be reached
+  5    the server wants other credentials
+  130  interrupted";
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(crate) enum Exit {
     Failed = 1,
     Usage = 2,
     Configuration = 3,
+    Unreachable = 4,
+    Unauthorized = 5,
     Interrupted = 130,
 }
 
@@ -60,7 +66,16 @@ impl Failure {
     /// Tells the person at the terminal.
     pub(crate) fn tell(&self) {
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-        say(&format!("error: {}\n{hint}", self.what));
+        // What happened may be told in the words of a peer.
+        say(&visible(&format!("error: {}\n{hint}", self.what)));
+    }
+}
+
+/// What happened and what to do about it, on one line.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }
 

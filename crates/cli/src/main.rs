@@ -7,6 +7,7 @@ mod builtin;
 mod commands;
 mod exit;
 mod logging;
+mod render;
 mod schema;
 mod signals;
 mod terminal;

@@ -3,6 +3,7 @@
 //! Data goes to standard output and words to standard error; [`exit`] has the table of exit codes.
 
 mod args;
+mod ask;
 mod builtin;
 mod commands;
 mod exit;

@@ -2,6 +2,9 @@ use std::fmt::{self, Display};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use serde_json::json;
+
+use crate::render::one_line;
 use crate::terminal::visible;
 
 /// The exit codes as `--help` shows them.
@@ -40,12 +43,13 @@ pub(crate) struct Failure {
     exit: Exit,
     what: String,
     hint: Option<String>,
+    json: bool,
 }
 
 impl Failure {
     /// Says what happened, and on what.
     pub(crate) fn new(exit: Exit, what: impl Display) -> Self {
-        Self { exit, what: what.to_string(), hint: None }
+        Self { exit, what: what.to_string(), hint: None, json: false }
     }
 
     /// Says that something which was configured cannot be used.
@@ -59,12 +63,27 @@ impl Failure {
         self
     }
 
+    /// Adds what to do about it, if nothing was said yet.
+    pub(crate) fn or_hint(self, hint: impl Display) -> Self {
+        if self.hint.is_some() { self } else { self.hint(hint) }
+    }
+
+    /// Says whether the failure is told to a program, as one line of JSON.
+    pub(crate) fn in_form(self, json: bool) -> Self {
+        Self { json, ..self }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// Tells the person at the terminal.
+    /// Tells the person at the terminal, or the program that reads standard error.
     pub(crate) fn tell(&self) {
+        if self.json {
+            let told = json!({ "error": self.what, "hint": self.hint, "exit": self.exit as u8 });
+            say(&format!("{}\n", one_line(&told.into())));
+            return;
+        }
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
         // What happened may be told in the words of a peer.
         say(&visible(&format!("error: {}\n{hint}", self.what)));

@@ -26,6 +26,57 @@ pub(crate) fn one_line(value: &Raw) -> String {
     line
 }
 
+/// Writes values as one array on one line.
+pub(crate) fn array<'v>(values: impl Iterator<Item = &'v Raw>) -> String {
+    format!("[{}]", values.map(one_line).collect::<Vec<_>>().join(","))
+}
+
+/// Writes a value over several lines, every digit and the order of members kept.
+pub(crate) fn pretty(value: &Raw) -> String {
+    let mut text = String::new();
+    let mut depth = 0_usize;
+    let (mut in_string, mut escaped) = (false, false);
+    let line = one_line(value);
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        if in_string {
+            in_string = c != '"' || escaped;
+            escaped = c == '\\' && !escaped;
+            text.push(c);
+            continue;
+        }
+        match c {
+            '{' | '[' if matches!(rest.peek(), Some('}' | ']')) => text.push(c),
+            '{' | '[' => {
+                depth += 1;
+                text.push(c);
+                break_line(&mut text, depth);
+            }
+            '}' | ']' if text.ends_with(['{', '[']) => text.push(c),
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                break_line(&mut text, depth);
+                text.push(c);
+            }
+            ',' => {
+                text.push(c);
+                break_line(&mut text, depth);
+            }
+            ':' => text.push_str(": "),
+            c => {
+                in_string = c == '"';
+                text.push(c);
+            }
+        }
+    }
+    text
+}
+
+fn break_line(text: &mut String, depth: usize) {
+    text.push('\n');
+    text.push_str(&"  ".repeat(depth));
+}
+
 fn push_escape(line: &mut String, c: char) {
     let mut units = [0; 2];
     for unit in c.encode_utf16(&mut units) {
@@ -56,6 +107,22 @@ mod tests {
         ] {
             assert_eq!(line(json), expected, "{json:?}");
         }
+    }
+
+    #[test]
+    fn pretty_values_are_laid_out_as_everybody_does() {
+        for json in [
+            "7",
+            "\"a\\\\\"",
+            "{}",
+            "[]",
+            r#"{"a":[],"b":{"c":[1,"x:{,}\"y",{}]},"d":null}"#,
+        ] {
+            let value: Value = serde_json::from_str(json).unwrap();
+            let expected = serde_json::to_string_pretty(&value).unwrap();
+            assert_eq!(pretty(&Raw::parse(json).unwrap()), expected, "{json}");
+        }
+        assert_eq!(array([Raw::NULL, Raw::TRUE].iter()), "[null,true]");
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 mod progress;
 mod screen;
+mod sheet;
 mod style;
 mod table;
 mod visible;
@@ -9,6 +10,7 @@ mod width;
 
 pub(crate) use self::progress::Stage;
 pub(crate) use self::screen::Screen;
+pub(crate) use self::sheet::Sheet;
 pub(crate) use self::style::Style;
 pub(crate) use self::table::table;
 pub(crate) use self::visible::{first_line, steers, visible, visible_line};

@@ -6,6 +6,7 @@
 mod aside;
 mod channel;
 mod exchange;
+mod http;
 mod outgoing;
 
 use futures_util::future::BoxFuture;
@@ -13,6 +14,7 @@ use futures_util::future::BoxFuture;
 pub(crate) use self::aside::{Aside, AsideEvent, AsideReceiver, aside};
 pub(crate) use self::channel::{ChannelCarrier, ChannelLimits};
 pub(crate) use self::exchange::{Arrived, Exchange, Loss, LossKind, Reach};
+pub(crate) use self::http::{HeaderError, Headers, HttpCarrier, HttpLimits, SsePair};
 pub(crate) use self::outgoing::{Mirror, Outgoing, Posted};
 
 /// Carries requests to one server, and everything that the server says back.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as _, Incoming};
 
+use super::ending::{Ended, Ending};
 use super::error::{HttpError, Reach};
 use super::link::Link;
 use super::pool::Pool;
@@ -115,6 +116,17 @@ impl ResponseBody {
             }
         }
         beginning.freeze()
+    }
+
+    /// Gives the rest up, which is expected to be nothing: the connection is used again if it is.
+    pub fn finish(self) {
+        let Self { incoming, link, pool, keep } = self;
+        let Some(link) = link else { return };
+        match Ending::new(incoming, link).look() {
+            Ended::Free(link) => pool.give(link, keep),
+            Ended::NotYet(ending) => pool.give_ending(ending, keep),
+            Ended::Wrong => {}
+        }
     }
 
     /// Takes the connection, with what was read ahead of it.

@@ -69,11 +69,11 @@ impl Link {
         self.is_over = self.is_over || self.driver.poll_without_shutdown(cx).is_ready();
     }
 
-    /// Tells whether another request can go over it.
-    pub(super) fn is_reusable(&mut self) -> bool {
+    /// Returns itself if another request can go over it.
+    pub(super) fn if_reusable(mut self) -> Option<Self> {
         // What the server did meanwhile, such as leaving, is seen by looking.
         self.drive(&mut Context::from_waker(Waker::noop()));
-        !self.is_over && self.sender.is_ready()
+        (!self.is_over && self.sender.is_ready()).then_some(self)
     }
 
     /// Makes the request that is written to this connection.

@@ -3,6 +3,7 @@
 mod body;
 mod client;
 mod counted;
+mod ending;
 mod error;
 mod link;
 mod pool;

@@ -5,7 +5,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::ending::{Ended, Ending};
 use super::link::Link;
+
+/// How long the end of a response is waited for that has said all that matters.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Connections that nobody uses at the moment.
 ///
@@ -25,8 +29,16 @@ struct State {
 
 #[derive(Debug)]
 struct Idle {
-    link: Link,
+    kept: Kept,
     until: Instant,
+}
+
+#[derive(Debug)]
+enum Kept {
+    /// A connection that is free.
+    Free(Link),
+    /// A connection whose response is not quite over.
+    Ending(Ending),
 }
 
 impl Pool {
@@ -36,25 +48,52 @@ impl Pool {
 
     /// Takes a connection that can still be used.
     pub(super) fn take(&self) -> Option<Link> {
-        loop {
-            let newest = self.lock().idle.pop_back()?;
-            let Idle { mut link, until } = newest;
-            if Instant::now() < until && link.is_reusable() {
-                return Some(link);
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut index = state.idle.len();
+        while let Some(before) = index.checked_sub(1) {
+            index = before;
+            let Some(Idle { kept, until }) = state.idle.remove(index) else { break };
+            let free = match kept {
+                _ if until <= now => None,
+                Kept::Free(link) => link.if_reusable(),
+                Kept::Ending(ending) => match ending.look() {
+                    Ended::Free(link) => link.if_reusable(),
+                    Ended::Wrong => None,
+                    Ended::NotYet(ending) => {
+                        state.idle.insert(index, Idle { kept: Kept::Ending(ending), until });
+                        None
+                    }
+                },
+            };
+            if free.is_some() {
+                return free;
             }
         }
+        None
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
-    pub(super) fn give(self: &Arc<Self>, mut link: Link, keep: Duration) {
-        if keep.is_zero() || !link.is_reusable() {
-            return;
+    pub(super) fn give(self: &Arc<Self>, link: Link, keep: Duration) {
+        let link = if keep.is_zero() { None } else { link.if_reusable() };
+        if let Some(link) = link {
+            self.keep(Kept::Free(link), keep);
         }
+    }
+
+    /// Keeps a connection whose response has said all that matters, in the expectation that it ends soon.
+    pub(super) fn give_ending(self: &Arc<Self>, ending: Ending, keep: Duration) {
+        if !keep.is_zero() {
+            self.keep(Kept::Ending(ending), keep.min(ENDS_WITHIN));
+        }
+    }
+
+    fn keep(self: &Arc<Self>, kept: Kept, keep: Duration) {
         // Outside of a runtime nobody could end what grows old, nor use it.
         let Ok(runtime) = Handle::try_current() else { return };
         let mut state = self.lock();
         let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
-        state.idle.push_back(Idle { link, until: Instant::now() + keep });
+        state.idle.push_back(Idle { kept, until: Instant::now() + keep });
         let is_swept = std::mem::replace(&mut state.is_swept, true);
         drop(state);
         drop(oldest);

@@ -33,6 +33,35 @@ async fn a_connection_is_used_again_once_its_response_was_read() {
 }
 
 #[tokio::test]
+async fn a_response_that_has_said_enough_gives_its_connection_back_once_it_ends() {
+    let (may_end, may_end_too) = tokio::sync::watch::channel(false);
+    let url = serve(move |number, mut stream| {
+        let mut may_end = may_end_too.clone();
+        async move {
+            while !read_request(&mut stream).await.is_empty() {
+                let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+                write(&mut stream, &format!("{head}1\r\n{number}\r\n")).await;
+                may_end.wait_for(|may_end| *may_end).await.unwrap();
+                write(&mut stream, "0\r\n\r\n").await;
+            }
+        }
+    })
+    .await;
+    let client = client(&url);
+    let answered_on = async || {
+        let mut response = client.send(post(&client, &url, "{}")).await.unwrap();
+        let number = response.body.chunk().await.unwrap().unwrap();
+        response.body.finish();
+        String::from_utf8(number.to_vec()).unwrap()
+    };
+    // As long as the first has not ended, the second has to have a connection of its own.
+    assert_eq!([answered_on().await, answered_on().await], ["0", "1"]);
+    may_end.send(true).unwrap();
+    let used_again = async { while !["0", "1"].contains(&answered_on().await.as_str()) {} };
+    timeout(LONG, used_again).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_request_is_written_in_one_piece_with_its_host_and_length() {
     let seen = Seen::default();
     let url = serve({

@@ -7,7 +7,7 @@ mod access;
 mod fault;
 
 use serde::de::value::StringDeserializer;
-use serde::de::{DeserializeOwned, Deserializer, IntoDeserializer as _, Unexpected, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer as _, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
 use self::access::{Choice, Elements, Forms, Members};
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
     /// Gives both forms of a text to one who wants them.
     fn both<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Kind::Text(written) = &self.node.kind else {
-            return self.any(visitor);
+            return Err(Error::invalid_type(Unexpected::Other(self.node.described()), &"a string"));
         };
         let value = self.expanded(written)?;
         // A text that is kept is written the way that we spell variables.
@@ -58,9 +58,11 @@ impl<'a> Reader<'a> {
 
     /// Refuses keys that a struct does not have, whatever the struct itself would do with them.
     fn check_keys(self, known: &'static [&'static str]) -> Result<(), Fault> {
-        let unknown =
-            self.node.entries().unwrap_or_default().iter().find(|entry| !known.contains(&&*entry.key));
-        match unknown {
+        let Some(entries) = self.node.entries() else {
+            let fault: Fault = Error::invalid_type(Unexpected::Other(self.node.described()), &"a table");
+            return Err(fault.placed(&self.node.span));
+        };
+        match entries.iter().find(|entry| !known.contains(&&*entry.key)) {
             None => Ok(()),
             Some(entry) => {
                 let message = unknown_key(&entry.key, known.iter().copied());
@@ -134,7 +136,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 [only] => visitor.visit_enum(Choice::new(only, self.expander)),
                 _ => Err(Fault::new("it has to be a table with exactly one key".to_owned())),
             },
-            _ => Err(serde::de::Error::invalid_type(Unexpected::Other(self.node.described()), &"a string")),
+            _ => Err(Error::invalid_type(Unexpected::Other(self.node.described()), &"a string")),
         };
         read.map_err(|fault| fault.placed(&self.node.span))
     }

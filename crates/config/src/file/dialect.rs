@@ -30,7 +30,7 @@ const HARMLESS: &[&str] = &[
 /// Finds the tables of servers, in the order of the file.
 ///
 /// Settings of VS Code have the whole under `mcp`.
-pub(super) fn containers(root: &Node) -> impl Iterator<Item = &Entry> {
+pub(crate) fn containers(root: &Node) -> impl Iterator<Item = &Entry> {
     let settings = root.get("mcp").filter(|_| CONTAINERS.iter().all(|key| root.get(key).is_none()));
     let root = settings.unwrap_or(root);
     root.entries().unwrap_or_default().iter().filter(|entry| CONTAINERS.contains(&&*entry.key))

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::dialect::Remark;
+pub(crate) use self::dialect::containers;
 pub(crate) use self::load::{Chosen, load};
 use crate::de::{self, Fault};
 use crate::find;
@@ -107,6 +108,10 @@ impl ConfigFile {
         &self.0.text
     }
 
+    pub(crate) fn root(&self) -> &Node {
+        &self.0.root
+    }
+
     /// Returns the names of its servers, in the order of the file.
     pub fn names(&self) -> Vec<&str> {
         self.server_entries().map(|entry| &*entry.key).collect()
@@ -176,7 +181,7 @@ impl ConfigFile {
         let root = &self.0.root;
         let (toml, json) = match self.0.format {
             Format::Toml => (root.entry("servers"), None),
-            Format::Json => (None, Some(dialect::containers(root))),
+            Format::Json => (None, Some(containers(root))),
         };
         let tables = toml.into_iter().chain(json.into_iter().flatten());
         tables.flat_map(|table| table.value.entries().unwrap_or_default())
@@ -194,7 +199,7 @@ impl ConfigFile {
         read.map_err(|fault| self.0.problem(&fault, &[]).server(&entry.key))
     }
 
-    fn unknown_server(&self, name: &str) -> Problem {
+    pub(crate) fn unknown_server(&self, name: &str) -> Problem {
         let names = self.names();
         let what = match nearest(name, names.iter().copied()) {
             Some(near) => format!("has no server `{name}`; did you mean `{near}`?"),
@@ -220,7 +225,7 @@ impl ConfigFile {
                 }
                 entries.iter().collect()
             }
-            Format::Json => dialect::containers(root).collect(),
+            Format::Json => containers(root).collect(),
         };
         for table in tables {
             if table.value.entries().is_none() {

@@ -97,8 +97,17 @@ impl Editor {
             Format::Json => MOST_CLIENT_BYTES,
         };
         let original = load(path, most, Chosen::Named).map_err(ConfigError::from)?;
-        let file = ConfigFile::parse(path, &original, Variables::kept())?;
-        Ok(Self { path: path.to_owned(), original: Some(original), file, container: "mcpServers".to_owned() })
+        Self::parse(path, &original)
+    }
+
+    /// Takes a text as if it had been read from a file of this name; saving needs that file to say the same.
+    ///
+    /// # Errors
+    /// As those of [`ConfigFile::parse`].
+    pub fn parse(path: impl Into<PathBuf>, text: &str) -> Result<Self, EditError> {
+        let path = path.into();
+        let file = ConfigFile::parse(&path, text, Variables::kept())?;
+        Ok(Self { path, original: Some(text.to_owned()), file, container: "mcpServers".to_owned() })
     }
 
     /// Opens a file that may not be there yet. It is made when it is saved, its folder included.

@@ -221,9 +221,9 @@ impl<C: Channel> Driver<C> {
             // The server ends a standing request of ours, or takes back a question of its own.
             "notifications/cancelled" => {
                 let id = era::cancelled_request(notice)?;
-                match self.table.named(id.as_raw()) {
+                match self.table.named(&id.to_raw()) {
                     // Reborrowed by hand, since a borrow that is returned lives through the other arm too.
-                    Some(_) => self.table.named(id.as_raw()),
+                    Some(_) => self.table.named(&id.to_raw()),
                     None => self.table.settle(&id),
                 }
             }

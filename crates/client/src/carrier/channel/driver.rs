@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
-    Id, Message, Method, Notification, Refusal, Request, Response, Revision, emit, era,
+    Message, Method, Notification, Refusal, Request, Response, Revision, emit, era,
 };
 use trunkline_transport::{Channel, ReceiveError};
 
@@ -278,7 +278,7 @@ impl<C: Channel> Driver<C> {
         }
         self.shared.places.close();
         self.shared.posts.close();
-        self.aside.interrupted();
+        self.aside.closed();
     }
 }
 

@@ -34,8 +34,10 @@ pub(crate) enum AsideEvent {
     Notice(Notification),
     /// A question.
     Question(Request),
-    /// The connection is gone, or the session with it, and what was said meanwhile is lost.
+    /// For a while the server could not be heard, and what it said meanwhile is lost.
     Interrupted,
+    /// The connection is gone for good; told once.
+    Closed,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +50,7 @@ struct State {
     notices: VecDeque<Notification>,
     questions: VecDeque<Request>,
     interrupted: bool,
+    closed: bool,
     waker: Option<Waker>,
 }
 
@@ -81,6 +84,11 @@ impl Aside {
         refused.map_or(Ok(()), Err)
     }
 
+    /// Says that nothing will ever come again.
+    pub(crate) fn closed(&self) {
+        self.shared.change(|state| state.closed = true);
+    }
+
     /// Says that what the server said meanwhile is lost, so that whoever watches has to look again.
     pub(crate) fn interrupted(&self) {
         self.shared.change(|state| state.interrupted = true);
@@ -99,6 +107,9 @@ impl AsideReceiver {
         }
         if let Some(notice) = state.notices.pop_front() {
             return Poll::Ready(AsideEvent::Notice(notice));
+        }
+        if std::mem::take(&mut state.closed) {
+            return Poll::Ready(AsideEvent::Closed);
         }
         state.waker = Some(cx.waker().clone());
         Poll::Pending

@@ -36,6 +36,11 @@ pub(crate) trait Carrier: Send + Sync + 'static {
     /// Ends the connection in an orderly way: sessions are deleted, processes are asked to end and waited for.
     fn close(&self) -> BoxFuture<'static, ()>;
 
+    /// Reports whether nothing can be sent any more, ever.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Adds what is known about the peer to an error, such as the last lines that a process wrote to its standard error.
     fn postmortem(&self) -> Option<String> {
         None

@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
-    Id, Message, Method, Notification, Refusal, Request, Response, Revision, emit, era,
+    Message, Method, Notification, Refusal, Request, Response, Revision, emit, era,
 };
 use trunkline_transport::{Channel, ReceiveError};
 
@@ -221,9 +221,9 @@ impl<C: Channel> Driver<C> {
             // The server ends a standing request of ours, or takes back a question of its own.
             "notifications/cancelled" => {
                 let id = era::cancelled_request(notice)?;
-                match self.table.named(id.as_raw()) {
+                match self.table.named(&id.to_raw()) {
                     // Reborrowed by hand, since a borrow that is returned lives through the other arm too.
-                    Some(_) => self.table.named(id.as_raw()),
+                    Some(_) => self.table.named(&id.to_raw()),
                     None => self.table.settle(&id),
                 }
             }
@@ -278,7 +278,7 @@ impl<C: Channel> Driver<C> {
         }
         self.shared.places.close();
         self.shared.posts.close();
-        self.aside.interrupted();
+        self.aside.closed();
     }
 }
 

@@ -122,6 +122,10 @@ impl Carrier for ChannelCarrier {
         })
     }
 
+    fn is_over(&self) -> bool {
+        self.shared.lock().gone.is_some()
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         self.shared.close();
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();

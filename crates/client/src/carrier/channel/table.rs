@@ -34,7 +34,7 @@ impl Table {
 
     /// Takes out the request that a response names.
     pub(super) fn take(&mut self, id: &Id) -> Option<Entry> {
-        self.remove(number(id.as_raw())?)
+        self.remove(number(&id.to_raw())?)
     }
 
     /// Returns the request that a token or an id names.

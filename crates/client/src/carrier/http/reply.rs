@@ -116,16 +116,9 @@ type Outcome = Result<trunkline_protocol::Raw, trunkline_protocol::Raw>;
 fn response_to(message: Message, id: u64, lenient: Lenient) -> Option<Outcome> {
     let Message::Response(Response { id: named, outcome }) = message else { return None };
     match named {
-        Some(named) => is_id(&named, id).then_some(outcome),
+        Some(named) => (named == Id::from_number(id)).then_some(outcome),
         None => (lenient == Lenient::Yes && outcome.is_err()).then_some(outcome),
     }
-}
-
-/// Tells whether an id is the number, in the one way in which we write it.
-fn is_id(id: &Id, number: u64) -> bool {
-    let text = id.as_raw().as_str();
-    text.parse() == Ok(number)
-        && (text.len() == 1 || text.starts_with(|first: char| ('1'..='9').contains(&first)))
 }
 
 /// A request whose response comes in a stream.
@@ -157,7 +150,7 @@ impl Reply {
                     }
                 }
                 Next::Message(Message::Response(Response { id: Some(id), outcome }))
-                    if is_id(&id, self.id) =>
+                    if id == Id::from_number(self.id) =>
                 {
                     let Self { mut guard, events, .. } = *self;
                     events.finish();
@@ -166,7 +159,7 @@ impl Reply {
                 Next::Message(Message::Response(response)) => {
                     tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
                 }
-                Next::Noise(unreadable) if unreadable.id.as_ref().is_some_and(|id| is_id(id, self.id)) => {
+                Next::Noise(unreadable) if unreadable.id == Some(Id::from_number(self.id)) => {
                     let problem = format!("the response cannot be read: {}", unreadable.refusal);
                     return self.guard.last(Arrived::Lost(malformed(problem)));
                 }

@@ -1,7 +1,15 @@
 use clap::{Parser, Subcommand};
 
+use crate::commands::call::CallArgs;
+use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::info::InfoArgs;
+use crate::commands::prompt::PromptArgs;
+use crate::commands::prompts::PromptsArgs;
+use crate::commands::read::ReadArgs;
+use crate::commands::resources::ResourcesArgs;
 use crate::commands::serve::ServeArgs;
+use crate::commands::tools::ToolsArgs;
 use crate::exit;
 
 /// Serves the Model Context Protocol, every revision of it at once.
@@ -15,6 +23,14 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Box<ServeArgs>),
+    Tools(Box<ToolsArgs>),
+    Prompts(Box<PromptsArgs>),
+    Resources(Box<ResourcesArgs>),
+    Call(Box<CallArgs>),
+    Read(Box<ReadArgs>),
+    Prompt(Box<PromptArgs>),
+    Complete(Box<CompleteArgs>),
+    Info(Box<InfoArgs>),
     Completions(CompletionsArgs),
 }
 

@@ -6,6 +6,7 @@ mod args;
 mod ask;
 mod builtin;
 mod commands;
+mod connect;
 mod doctor;
 mod exit;
 mod logging;

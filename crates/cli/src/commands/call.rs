@@ -45,7 +45,9 @@ pub(crate) struct CallArgs {
 pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
     let mut words = Words::new(&args.words, &args.command)?;
     let name = words.take("tool")?;
-    attend(&args.connect, &args.ask, words.target, async |session| call(args, &name, &words.rest, &session).await)
+    attend(&args.connect, &args.ask, words.target, async |session| {
+        call(args, &name, &words.rest, &session).await
+    })
 }
 
 async fn call(args: &CallArgs, name: &str, words: &[String], session: &Session) -> Result<(), Failure> {
@@ -54,7 +56,9 @@ async fn call(args: &CallArgs, name: &str, words: &[String], session: &Session) 
         let left_out = tools.left_out.iter().find(|left_out| left_out.name == name);
         return Err(left_out.map_or_else(
             || unknown_tool(name, &tools),
-            |left_out| Failure::new(Exit::Failed, format!("tool `{name}` cannot be called: {}", left_out.reason)),
+            |left_out| {
+                Failure::new(Exit::Failed, format!("tool `{name}` cannot be called: {}", left_out.reason))
+            },
         ));
     };
     let shape = Shape::read(&tool.input_schema);
@@ -66,11 +70,18 @@ async fn call(args: &CallArgs, name: &str, words: &[String], session: &Session) 
     let result = result.map_err(failed)?;
     if session.args.json {
         print(&format!("{}\n", one_line(result.raw())))?;
-        return if result.is_error { Err(Failure::new(Exit::Failed, format!("tool `{name}` failed"))) } else { Ok(()) };
+        return if result.is_error {
+            Err(Failure::new(Exit::Failed, format!("tool `{name}` failed")))
+        } else {
+            Ok(())
+        };
     }
     let pieces = pieces_of_call(&result);
     if result.is_error {
-        let said: String = pieces.iter().map(|piece| piece.show(session.sheet.columns, crate::terminal::Style::PLAIN)).collect();
+        let said: String = pieces
+            .iter()
+            .map(|piece| piece.show(session.sheet.columns, crate::terminal::Style::PLAIN))
+            .collect();
         return Err(Failure::new(Exit::Failed, format!("tool `{name}` failed: {}", said.trim_end())));
     }
     show_pieces(pieces, args.out.as_ref(), Saved::MediaFirst, name, session)

@@ -35,7 +35,9 @@ pub(crate) fn run(args: &CompleteArgs) -> Result<(), Failure> {
     let mut words = Words::new(&args.words, &args.command)?;
     let reference = words.take("prompt or template")?;
     let completion = completion(&reference, &words.rest)?;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| complete(completion, &session).await)
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
+        complete(completion, &session).await
+    })
 }
 
 async fn complete(completion: Completion, session: &Session) -> Result<(), Failure> {
@@ -71,7 +73,8 @@ fn completion(reference: &str, words: &[String]) -> Result<Completion, Failure> 
     if known.is_empty() {
         return Ok(completion);
     }
-    let known: Map<String, Value> = known.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+    let known: Map<String, Value> =
+        known.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     Ok(completion.context(Value::Object(known)))
 }
 

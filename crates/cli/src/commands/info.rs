@@ -57,7 +57,10 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
     if let Some(identity) = &server.identity {
         let title = identity.title.as_deref().filter(|title| *title != identity.name);
         let title = title.map(|title| format!(" ({})", visible_line(title))).unwrap_or_default();
-        line("server", &format!("{} {}{title}", visible_line(&identity.name), visible_line(&identity.version)));
+        line(
+            "server",
+            &format!("{} {}{title}", visible_line(&identity.name), visible_line(&identity.version)),
+        );
         for (what, words) in [("description", &identity.description), ("website", &identity.website_url)] {
             if let Some(words) = words {
                 line(what, &visible(words));

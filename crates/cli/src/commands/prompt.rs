@@ -6,7 +6,7 @@ use trunkline_protocol::model::Prompt;
 
 use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, read_input, run as attend};
 use crate::exit::{Exit, Failure};
-use crate::render::{one_line, pieces_of_messages, Saved};
+use crate::render::{Saved, one_line, pieces_of_messages};
 use crate::schema::{Kind, Property, Shape, did_you_mean, prompt_signature, read_arguments};
 
 use super::call::{show, show_pieces};
@@ -52,7 +52,8 @@ async fn get(name: &str, words: &[String], session: &Session) -> Result<(), Fail
     let arguments = read_arguments(words, None, &shape(prompt), &mut read_input)
         .map_err(|failure| failure.or_hint(prompt_signature(prompt)))?;
     let screen = Arc::clone(&session.screen);
-    let result = session.client.get_prompt(name, arguments).progress(move |progress| show(&screen, progress)).await;
+    let result =
+        session.client.get_prompt(name, arguments).progress(move |progress| show(&screen, progress)).await;
     session.screen.clear();
     let result = result.map_err(failed)?;
     if session.args.json {

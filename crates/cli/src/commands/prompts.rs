@@ -54,7 +54,9 @@ async fn list(session: &Session) -> Result<(), Failure> {
             text.push_str(&format!("    {}\n", fit(&line, columns)));
         }
         for argument in &prompt.arguments {
-            if let Some(line) = argument.description.as_deref().map(first_line).filter(|line| !line.is_empty()) {
+            if let Some(line) =
+                argument.description.as_deref().map(first_line).filter(|line| !line.is_empty())
+            {
                 let line = format!("{}: {line}", visible_line(&argument.name));
                 text.push_str(&format!("    {}\n", sheet.style.dim(&fit(&line, columns))));
             }

@@ -69,16 +69,20 @@ fn expand(uri: &str, words: &[String]) -> Result<String, Failure> {
     let mut values = Vec::new();
     for word in words {
         let (name, value) = word.split_once('=').ok_or_else(|| {
-            usage(format!("`{word}` is not a variable")).hint("write NAME=VALUE for a variable of the template")
+            usage(format!("`{word}` is not a variable"))
+                .hint("write NAME=VALUE for a variable of the template")
         })?;
         if !names.contains(&name) {
             let hint = did_you_mean(name, names.iter().copied());
             let failure = usage(format!("the template has no variable `{name}`"));
-            return Err(failure.hint(hint.unwrap_or_else(|| format!("its variables are {}", names.join(", ")))));
+            return Err(
+                failure.hint(hint.unwrap_or_else(|| format!("its variables are {}", names.join(", "))))
+            );
         }
         values.push((name, value));
     }
-    let value_of = |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| Cow::Borrowed(*value));
+    let value_of =
+        |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| Cow::Borrowed(*value));
     Ok(template.expand(value_of))
 }
 

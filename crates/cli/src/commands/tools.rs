@@ -40,7 +40,9 @@ pub(crate) struct ToolsArgs {
 pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
     let words = Words::new(&args.words, &args.command)?;
     let names = words.rest;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| list(args, &names, &session).await)
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
+        list(args, &names, &session).await
+    })
 }
 
 async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(), Failure> {
@@ -69,7 +71,8 @@ fn choose<'t>(all: &'t [Received<Tool>], names: &[String]) -> Result<Vec<&'t Rec
     if names.is_empty() {
         return Ok(all.iter().collect());
     }
-    let find = |name: &String| all.iter().find(|tool| tool.name == *name).ok_or_else(|| unknown_tool(name, all));
+    let find =
+        |name: &String| all.iter().find(|tool| tool.name == *name).ok_or_else(|| unknown_tool(name, all));
     names.iter().map(find).collect()
 }
 
@@ -87,7 +90,8 @@ pub(crate) fn left_out_line(kind: &str, left_out: &LeftOut) -> String {
 
 fn show_short(tool: &Received<Tool>, sheet: Sheet) -> String {
     let description = tool.description.as_deref().map(first_line).filter(|line| !line.is_empty());
-    let description = description.map(|line| format!("    {}\n", fit(&line, sheet.columns.saturating_sub(4))));
+    let description =
+        description.map(|line| format!("    {}\n", fit(&line, sheet.columns.saturating_sub(4))));
     format!("{}\n{}", sheet.style.bold(&tool_signature(tool)), description.unwrap_or_default())
 }
 

@@ -10,11 +10,11 @@ pub(crate) fn failed(error: Error) -> Failure {
             Failure::new(Exit::Unreachable, what).hint("`trunkline doctor` looks at each step of the way")
         }
         Error::Unauthorized { .. } | Error::Status { status: 401 | 403, .. } => {
-            Failure::new(Exit::Unauthorized, error).hint("`--bearer env:NAME` or `--bearer @FILE` sends a token")
+            Failure::new(Exit::Unauthorized, error)
+                .hint("`--bearer env:NAME` or `--bearer @FILE` sends a token")
         }
-        Error::TimedOut { .. } => {
-            Failure::new(Exit::Failed, error).hint("`--timeout` lets the server take longer; it may have run the call")
-        }
+        Error::TimedOut { .. } => Failure::new(Exit::Failed, error)
+            .hint("`--timeout` lets the server take longer; it may have run the call"),
         Error::Closed { may_have_run: true, .. } | Error::Status { may_have_run: true, .. } => {
             Failure::new(Exit::Failed, error).hint("the server may have run the call")
         }

@@ -16,7 +16,10 @@ fn read_text(reader: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let length = reader.take(LARGEST + 1).read_to_string(&mut text)?;
     if u64::try_from(length).is_ok_and(|length| length > LARGEST) {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {} MiB", LARGEST >> 20)));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is larger than {} MiB", LARGEST >> 20),
+        ));
     }
     Ok(text)
 }

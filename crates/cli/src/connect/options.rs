@@ -5,7 +5,9 @@ use clap::Args;
 use trunkline_protocol::{Level, Revision};
 
 use crate::ask::GivenAnswer;
-use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration, parse_level, parse_revision};
+use crate::values::{
+    EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration, parse_level, parse_revision,
+};
 
 /// How a server is reached, and how what it says is printed: the same for every command.
 #[derive(Clone, Debug, Args)]

@@ -179,7 +179,8 @@ fn sampled(text: String) -> SampleResult {
 fn root(folder: &PathBuf) -> Result<Root, Failure> {
     let whole = folder.canonicalize().ok().filter(|path| path.is_dir());
     let whole = whole.ok_or_else(|| {
-        Failure::configuration(format!("root {} is not a folder", folder.display())).hint("give a folder that is there")
+        Failure::configuration(format!("root {} is not a folder", folder.display()))
+            .hint("give a folder that is there")
     })?;
     let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Root { uri: file_uri(&whole.to_string_lossy()), name, ..Root::default() })
@@ -209,11 +210,9 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn roots_are_file_uris() {
-        for (path, uri) in [
-            ("/w/p1", "file:///w/p1"),
-            ("/a b/ü#?%", "file:///a%20b/%C3%BC%23%3F%25"),
-            ("/", "file:///"),
-        ] {
+        for (path, uri) in
+            [("/w/p1", "file:///w/p1"), ("/a b/ü#?%", "file:///a%20b/%C3%BC%23%3F%25"), ("/", "file:///")]
+        {
             assert_eq!(file_uri(path), uri, "{path}");
         }
         assert!(root(&PathBuf::from("/no/such/folder")).is_err());

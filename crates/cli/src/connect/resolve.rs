@@ -10,8 +10,10 @@ use crate::exit::Failure;
 pub(crate) fn resolve(args: &ConnectArgs, target: Target) -> Result<Target, Failure> {
     match target {
         Target::Command(command) => surround(args, command).map(Target::Command),
-        Target::Name { name, .. } => Err(Failure::configuration(format!("no server is configured by the name `{name}`"))
-            .hint(format!("to start the program of that name, write `-- {name}`"))),
+        Target::Name { name, .. } => {
+            Err(Failure::configuration(format!("no server is configured by the name `{name}`"))
+                .hint(format!("to start the program of that name, write `-- {name}`")))
+        }
         other => Ok(other),
     }
 }

@@ -69,7 +69,12 @@ where
     if let Some(identity) = &client.server().identity {
         person.name_server(identity.title.as_deref().unwrap_or(&identity.name));
     }
-    let session = Session { client: client.clone(), screen: Arc::clone(&screen), sheet: Sheet::stdout(), args: args.clone() };
+    let session = Session {
+        client: client.clone(),
+        screen: Arc::clone(&screen),
+        sheet: Sheet::stdout(),
+        args: args.clone(),
+    };
     let done = tokio::select! {
         done = work(Arc::new(session)) => done,
         _ = signals.next() => Err(interrupted()),
@@ -145,13 +150,18 @@ fn limits(silent_for: Duration) -> Limits {
 
 /// Writes a message of a server's log for a person.
 pub(crate) fn log_line(message: &LogMessage) -> String {
-    let logger = message.logger.as_deref().map(|logger| format!(" {}", visible_line(logger))).unwrap_or_default();
-    let text = message.data.as_text().map_or_else(|| one_line(&message.data), |text| visible_line(&text).into_owned());
+    let logger =
+        message.logger.as_deref().map(|logger| format!(" {}", visible_line(logger))).unwrap_or_default();
+    let text = message
+        .data
+        .as_text()
+        .map_or_else(|| one_line(&message.data), |text| visible_line(&text).into_owned());
     format!("{}{logger}: {text}\n", message.level.as_str())
 }
 
 fn secret_failure(option: &str, problem: &str) -> Failure {
-    Failure::configuration(format!("`{option}`: {problem}")).hint("env:NAME is a variable and @FILE the first line of a file")
+    Failure::configuration(format!("`{option}`: {problem}"))
+        .hint("env:NAME is a variable and @FILE the first line of a file")
 }
 
 fn interrupted() -> Failure {

@@ -37,7 +37,8 @@ impl Words {
     /// There is none.
     pub(crate) fn take(&mut self, what: &str) -> Result<String, Failure> {
         if self.rest.is_empty() {
-            return Err(Failure::new(Exit::Usage, format!("there is no {what}")).hint(format!("it follows the target, {TARGETS}")));
+            return Err(Failure::new(Exit::Usage, format!("there is no {what}"))
+                .hint(format!("it follows the target, {TARGETS}")));
         }
         Ok(self.rest.remove(0))
     }
@@ -83,7 +84,9 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_told_with_what_would_be_one() {
-        for (given, part) in [(&[][..], "there is no target"), (&["ftp://h"], "ftp://h"), (&["a 'b"], "not closed")] {
+        for (given, part) in
+            [(&[][..], "there is no target"), (&["ftp://h"], "ftp://h"), (&["a 'b"], "not closed")]
+        {
             let error = words(given, &[]).unwrap_err();
             assert!(error.contains(part) && error.contains("a configured name"), "{error}");
         }

@@ -35,7 +35,7 @@ pub(crate) struct InfoArgs {
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     let words = Words::new(&args.words, &args.command)?;
     words.end()?;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| tell(&session))
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| tell(session))
 }
 
 fn tell(session: &Session) -> Result<(), Failure> {

@@ -38,7 +38,7 @@ pub(crate) struct PromptArgs {
 pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
     let mut words = Words::new(&args.words, &args.command)?;
     let name = words.take("prompt")?;
-    attend(&args.connect, &args.ask, words.target, async |session| get(&name, &words.rest, &session).await)
+    attend(&args.connect, &args.ask, words.target, async |session| get(&name, &words.rest, session).await)
 }
 
 async fn get(name: &str, words: &[String], session: &Session) -> Result<(), Failure> {

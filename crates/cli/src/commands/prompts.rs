@@ -34,7 +34,7 @@ pub(crate) struct PromptsArgs {
 pub(crate) fn run(args: &PromptsArgs) -> Result<(), Failure> {
     let words = Words::new(&args.words, &args.command)?;
     words.end()?;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| list(&session).await)
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
 }
 
 async fn list(session: &Session) -> Result<(), Failure> {

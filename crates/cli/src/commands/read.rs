@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let mut words = Words::new(&args.words, &args.command)?;
     let uri = words.take("URI")?;
     let uri = expand(&uri, &words.rest)?;
-    attend(&args.connect, &args.ask, words.target, async |session| read(args, &uri, &session).await)
+    attend(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)
 }
 
 async fn read(args: &ReadArgs, uri: &str, session: &Session) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 
-use trunkline_client::transport::{Command, Target};
+use trunkline_client::transport::{Command, Target, TargetError};
 
 use crate::exit::{Exit, Failure};
 
@@ -24,10 +24,7 @@ impl Words {
         let [target, rest @ ..] = words else {
             return Err(Failure::new(Exit::Usage, "there is no target").hint(TARGETS));
         };
-        let target = match target.parse::<Target>() {
-            Ok(target) => target,
-            Err(error) => return Err(Failure::new(Exit::Usage, format!("`{target}`: {error}")).hint(TARGETS)),
-        };
+        let target = target.parse::<Target>().map_err(|error| target_failure(target, &error))?;
         Ok(Self { target, rest: rest.to_vec() })
     }
 
@@ -53,6 +50,11 @@ impl Words {
             Some(word) => Err(Failure::new(Exit::Usage, format!("nothing is expected at `{word}`"))),
         }
     }
+}
+
+/// Says why something cannot be a target.
+pub(super) fn target_failure(target: &str, error: &TargetError) -> Failure {
+    Failure::new(Exit::Usage, format!("`{target}`: {error}")).hint(TARGETS)
 }
 
 /// What a target can be, for hints.

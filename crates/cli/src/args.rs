@@ -3,6 +3,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::call::CallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::doctor::DoctorArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::prompt::PromptArgs;
 use crate::commands::prompts::PromptsArgs;
@@ -10,6 +11,7 @@ use crate::commands::read::ReadArgs;
 use crate::commands::resources::ResourcesArgs;
 use crate::commands::serve::ServeArgs;
 use crate::commands::tools::ToolsArgs;
+use crate::commands::watch::WatchArgs;
 use crate::exit;
 
 /// Serves the Model Context Protocol, every revision of it at once.
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     Prompt(Box<PromptArgs>),
     Complete(Box<CompleteArgs>),
     Info(Box<InfoArgs>),
+    Watch(Box<WatchArgs>),
+    Doctor(Box<DoctorArgs>),
     Completions(CompletionsArgs),
 }
 

@@ -100,6 +100,7 @@ fn as_json(server: &ServerInfo) -> serde_json::Value {
     })
 }
 
+/// Names the era that is spoken.
 pub(crate) fn era(server: &ServerInfo) -> &'static str {
     match server.revision.era() {
         Era::Legacy => "legacy",
@@ -114,7 +115,8 @@ fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
     writer.into_raw().get().unwrap_or_default()
 }
 
-fn capability_words(capabilities: &ServerCapabilities) -> String {
+/// Says what a server can do.
+pub(crate) fn capability_words(capabilities: &ServerCapabilities) -> String {
     let changes = |changes: bool| if changes { " (tells of changes)" } else { "" };
     let mut words = Vec::new();
     if let Some(tools) = capabilities.tools {

@@ -1,8 +1,10 @@
 //! The commands, one file or folder each.
 
 pub(crate) mod call;
+mod changed;
 pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod info;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
@@ -10,6 +12,7 @@ pub(crate) mod read;
 pub(crate) mod resources;
 pub(crate) mod serve;
 pub(crate) mod tools;
+pub(crate) mod watch;
 
 use crate::args::Command;
 use crate::exit::Failure;
@@ -29,6 +32,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Prompt(args) => prompt::run(&args),
         Command::Complete(args) => complete::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Watch(args) => watch::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }

@@ -19,7 +19,9 @@ pub(super) struct Found {
 /// No file has it, or what the file says of it makes no sense.
 pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<Found, Failure> {
     let files = match file {
-        Some(path) => vec![ConfigFile::open(path, Variables::of_process()).map_err(|error| misconfigured(&error))?],
+        Some(path) => {
+            vec![ConfigFile::open(path, Variables::of_process()).map_err(|error| misconfigured(&error))?]
+        }
         None => usual_files()?,
     };
     match files.iter().find(|file| file.names().contains(&name)) {
@@ -37,7 +39,8 @@ fn usual_files() -> Result<Vec<ConfigFile>, Failure> {
     let mut files = Vec::new();
     if let Some(folder) = &folder {
         // A file of this folder that is wrong is probably the one that has the name.
-        let here = ConfigFile::find(folder, Variables::of_process()).map_err(|error| misconfigured(&error))?;
+        let here =
+            ConfigFile::find(folder, Variables::of_process()).map_err(|error| misconfigured(&error))?;
         files.extend(here);
     }
     let Some(places) = Places::of_process() else { return Ok(files) };

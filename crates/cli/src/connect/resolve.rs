@@ -38,7 +38,12 @@ fn by_name(args: &ConnectArgs, name: &str) -> Result<Resolved, Failure> {
         Reach::Program(program) => {
             let announcement = format!("starting {} ({})", program.command_line(), found.file);
             let command = surround(args, command(program))?;
-            Ok(Resolved { target: command.into(), headers: Vec::new(), timeout, announcement: Some(announcement) })
+            Ok(Resolved {
+                target: command.into(),
+                headers: Vec::new(),
+                timeout,
+                announcement: Some(announcement),
+            })
         }
         Reach::Endpoint(endpoint) => {
             let target = endpoint.url.expose().parse::<Target>();

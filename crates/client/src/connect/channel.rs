@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::{Era, Revision};
-use trunkline_transport::{Command, Opener};
+use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
 use super::probe::{Observation, Verdict, judge};
-use super::{Attempts, Connected, Plan};
-use crate::carrier::{AsideReceiver, Carrier, ChannelCarrier, ChannelLimits, aside};
+use super::{Attempts, Connected, Plan, websocket};
+use crate::carrier::{AsideReceiver, Carrier, ChannelCarrier, aside};
 use crate::edge::Edge;
 use crate::error::Error;
 
@@ -18,6 +18,7 @@ use crate::error::Error;
 pub(crate) enum Source {
     Opener(Opener),
     Command(Command),
+    WebSocket(Url),
 }
 
 /// A channel that is open, and of which nothing is known yet.
@@ -86,7 +87,7 @@ async fn probe(
             }
             // A server that lists a revision and then refuses it would be asked for ever.
             (Verdict::Again(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
-            (Verdict::Again(_) | Verdict::Modern(_), observation) => {
+            (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
                 return Err(attempts.unreachable(source, observation.describe()));
             }
             (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
@@ -139,12 +140,7 @@ async fn shake_hands(
 
 impl Source {
     async fn open(&self, plan: &Plan, attempts: &mut Attempts) -> Result<Open, Error> {
-        let limits = ChannelLimits {
-            bounds: plan.limits.bounds,
-            in_flight: plan.limits.in_flight,
-            queued_bytes: plan.limits.queued_bytes,
-            noise: plan.limits.noise,
-        };
+        let limits = plan.channel_limits();
         let (sender, receiver) = aside();
         match self {
             Self::Opener(opener) => {
@@ -163,6 +159,10 @@ impl Source {
                 };
                 Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
             }
+            Self::WebSocket(url) => {
+                let channel = websocket::open(url, plan, attempts).await?;
+                Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
+            }
             Self::Command(_) => Err(Error::Unsupported("programs cannot be started yet".to_owned())),
         }
     }
@@ -173,6 +173,7 @@ impl Source {
         match self {
             Self::Opener(_) => None,
             Self::Command(command) => Some(command.to_string()),
+            Self::WebSocket(url) => Some(url.whole()),
         }
     }
 
@@ -180,6 +181,7 @@ impl Source {
         match self {
             Self::Opener(_) => "channel",
             Self::Command(_) => "stdio",
+            Self::WebSocket(_) => "websocket",
         }
     }
 
@@ -203,6 +205,7 @@ impl fmt::Display for Source {
         match self {
             Self::Opener(opener) => f.write_str(opener.label()),
             Self::Command(command) => command.fmt(f),
+            Self::WebSocket(url) => url.fmt(f),
         }
     }
 }

@@ -9,9 +9,7 @@ use bytes::Bytes;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
-use trunkline_protocol::{
-    Message, Method, Notification, Refusal, Request, Response, Revision, emit, era,
-};
+use trunkline_protocol::{Message, Method, Notification, Refusal, Request, Response, Revision, emit, era};
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::table::{Entry, Table};

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use trunkline_transport::Secret;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -48,7 +48,7 @@ pub(crate) enum HeaderError {
 }
 
 impl Headers {
-    /// Adds a header.
+    /// Adds a header; a second one of the same name takes the place of the first.
     pub(crate) fn add(&mut self, name: &str, value: &Secret) -> Result<(), HeaderError> {
         let key: HeaderName = name.parse().map_err(|_| HeaderError::Name(name.to_owned()))?;
         if OURS.contains(&key.as_str())
@@ -60,14 +60,8 @@ impl Headers {
         let mut value =
             HeaderValue::from_str(value.expose()).map_err(|_| HeaderError::Value(name.to_owned()))?;
         value.set_sensitive(true);
-        self.map.append(key, value);
+        self.map.insert(key, value);
         Ok(())
-    }
-
-    /// Sets the token that is sent as `Authorization: Bearer`.
-    pub(crate) fn set_bearer(&mut self, token: &Secret) -> Result<(), HeaderError> {
-        self.map.remove(AUTHORIZATION);
-        self.add(AUTHORIZATION.as_str(), &Secret::new(format!("Bearer {}", token.expose())))
     }
 
     /// Returns those of a request that is answered by JSON or events.
@@ -154,9 +148,8 @@ mod tests {
             let error = error.unwrap_or_default();
             assert!(error.contains(expected.unwrap_or_default()) && !error.contains("sentinel"), "{error}");
         }
-        assert!(headers.set_bearer(&Secret::new("to\nken")).is_err());
-        headers.set_bearer(&Secret::new("token")).unwrap();
-        assert_eq!(headers.post()[AUTHORIZATION], "Bearer token");
+        headers.add("Authorization", &Secret::new("Bearer token")).unwrap();
+        assert_eq!(Vec::from_iter(headers.post().get_all("authorization")), ["Bearer token"]);
         assert_eq!(headers.post()["x-api-key"], "k");
     }
 
@@ -164,7 +157,7 @@ mod tests {
     fn no_value_is_ever_printed() {
         let mut headers = Headers::default();
         headers.add("x-key", &Secret::new("sentinel")).unwrap();
-        headers.set_bearer(&Secret::new("sentinel")).unwrap();
+        headers.add("Authorization", &Secret::new("Bearer sentinel")).unwrap();
         let printed = format!("{headers:?} {:?} {:?}", headers.post(), headers.stream());
         assert!(printed.contains("x-key") && !printed.contains("sentinel"), "{printed}");
     }

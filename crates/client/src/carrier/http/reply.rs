@@ -7,11 +7,11 @@ use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
-use super::answer::{Answer, malformed};
+use super::answer::{Answer, explain, malformed};
 use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
-use super::shared::{NoStream, Shared, explain, lost};
+use super::shared::{NoStream, Shared, lost};
 use crate::carrier::{Arrived, Loss, Mirror, Outgoing, Reach};
 
 /// How often in a row taking up a broken stream may fail.

@@ -17,7 +17,7 @@ use trunkline_transport::http::{
 };
 
 use super::HttpLimits;
-use super::answer::{self, Answer, InSession};
+use super::answer::{self, Answer, InSession, explain};
 use super::events::Events;
 use super::head::{self, Headers};
 use super::session::Session;
@@ -284,16 +284,6 @@ pub(super) fn lost(error: &HttpError) -> Loss {
         _ => LossKind::Closed(error.to_string()),
     };
     Loss { reach, kind }
-}
-
-/// Adds the beginning of a body to what a status says, for people.
-pub(super) fn explain(mut loss: Loss, body: &[u8]) -> Loss {
-    if let LossKind::Status { excerpt, .. } = &mut loss.kind
-        && excerpt.is_empty()
-    {
-        *excerpt = answer::excerpt(body);
-    }
-    loss
 }
 
 impl fmt::Debug for Shared {

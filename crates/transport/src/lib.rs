@@ -10,7 +10,7 @@ pub mod http;
 mod lines;
 mod memory;
 mod mock;
-mod process;
+pub mod process;
 mod secret;
 mod stdio;
 mod target;

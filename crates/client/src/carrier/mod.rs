@@ -40,9 +40,4 @@ pub(crate) trait Carrier: Send + Sync + 'static {
     fn is_over(&self) -> bool {
         false
     }
-
-    /// Adds what is known about the peer to an error, such as the last lines that a process wrote to its standard error.
-    fn postmortem(&self) -> Option<String> {
-        None
-    }
 }

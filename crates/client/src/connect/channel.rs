@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::{Era, Revision};
+use trunkline_transport::process::{self, Process};
 use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
@@ -163,7 +164,21 @@ impl Source {
                 let channel = websocket::open(url, plan, attempts).await?;
                 Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
             }
-            Self::Command(_) => Err(Error::Unsupported("programs cannot be started yet".to_owned())),
+            Self::Command(command) => {
+                let command = plan.env.iter().fold(command.clone(), |command, (name, value)| {
+                    command.env(name.clone(), value.expose().to_owned())
+                });
+                let options = process::Options {
+                    message_bytes: plan.limits.message_bytes,
+                    ..process::Options::default()
+                };
+                let (channel, process) = Process::spawn(&command, options).map_err(|error| {
+                    attempts.note("start the program", error.to_string());
+                    attempts.unreachable(self, error.to_string())
+                })?;
+                let carrier = ChannelCarrier::new(channel, sender, limits).with_process(process);
+                Ok(Open { carrier: Arc::new(carrier), aside: receiver })
+            }
         }
     }
 

@@ -1,16 +1,21 @@
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A program to start, with its arguments: nothing in it is ever read by a shell.
+///
+/// A program that is named without a folder is looked for in the `PATH` of its own environment. That environment is a
+/// minimal base (where programs and the home are, the user, language, time zone and folder for temporary files; `TERM` is
+/// `dumb`) with what is listed here, and nothing else of ours.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: Option<PathBuf>,
     pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) inherited: BTreeSet<OsString>,
 }
 
 /// Why a text is no command line.
@@ -31,7 +36,13 @@ pub enum CommandLineError {
 impl Command {
     /// Names a program, by its path or as it is found on the path of the environment.
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), directory: None, environment: BTreeMap::new() }
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            directory: None,
+            environment: BTreeMap::new(),
+            inherited: BTreeSet::new(),
+        }
     }
 
     /// Adds one argument.
@@ -60,6 +71,23 @@ impl Command {
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.insert(name.into(), value.into());
         self
+    }
+
+    /// Passes on a variable of our own environment, with the value that it has when the program starts.
+    #[must_use]
+    pub fn inherit(mut self, name: impl Into<OsString>) -> Self {
+        self.inherited.insert(name.into());
+        self
+    }
+
+    /// Returns the program as it was named.
+    pub fn program(&self) -> &OsStr {
+        &self.program
+    }
+
+    /// Returns the arguments.
+    pub fn arguments(&self) -> &[OsString] {
+        &self.arguments
     }
 }
 
@@ -137,6 +165,7 @@ impl fmt::Debug for Command {
             .field("arguments", &self.arguments)
             .field("directory", &self.directory)
             .field("environment", &self.environment.keys())
+            .field("inherited", &self.inherited)
             .finish()
     }
 }

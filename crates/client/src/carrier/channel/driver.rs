@@ -9,7 +9,9 @@ use bytes::Bytes;
 use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
-use trunkline_protocol::{Message, Method, Notification, Refusal, Request, Response, Revision, emit, era};
+use trunkline_protocol::{
+    Id, Message, Method, Notification, Raw, Refusal, Request, Response, Revision, emit, era,
+};
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::table::{Entry, Table};
@@ -212,18 +214,14 @@ impl<C: Channel> Driver<C> {
     /// Finds the request that a notification belongs to.
     fn belongs_to(&mut self, notice: &Notification) -> Option<&Entry> {
         if let Some(subscription) = notice.params.meta.as_ref().and_then(|meta| meta.get(SUBSCRIPTION_ID)) {
-            return self.table.named(subscription);
+            return self.table.named(&token(subscription)?);
         }
         match &*notice.method {
-            "notifications/progress" => self.table.named(notice.params.get(PROGRESS_TOKEN)?),
+            "notifications/progress" => self.table.named(&token(notice.params.get(PROGRESS_TOKEN)?)?),
             // The server ends a standing request of ours, or takes back a question of its own.
             "notifications/cancelled" => {
                 let id = era::cancelled_request(notice)?;
-                match self.table.named(&id.to_raw()) {
-                    // Reborrowed by hand, since a borrow that is returned lives through the other arm too.
-                    Some(_) => self.table.named(&id.to_raw()),
-                    None => self.table.settle(&id),
-                }
+                if self.table.has(&id) { self.table.named(&id) } else { self.table.settle(&id) }
             }
             "notifications/message" => self.table.only().map(|(_, entry)| entry),
             _ => None,
@@ -297,6 +295,10 @@ impl<C: Channel> Future for Driver<C> {
             }
         }
     }
+}
+
+fn token(raw: &Raw) -> Option<Id> {
+    Id::from_raw(raw.clone())
 }
 
 fn cut_off(error: &io::Error) -> String {

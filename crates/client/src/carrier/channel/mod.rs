@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use trunkline_protocol::Id;
 use trunkline_protocol::envelope::Bounds;
 use trunkline_transport::Channel;
+use trunkline_transport::process::Process;
 
 use self::driver::Driver;
 use self::slot::Slot;
@@ -45,6 +46,8 @@ pub(crate) struct ChannelLimits {
 pub(crate) struct ChannelCarrier {
     shared: Arc<Shared>,
     driver: Mutex<Option<JoinHandle<()>>>,
+    /// The program at the other end, if we started it; it ends with the carrier.
+    process: Mutex<Option<Process>>,
 }
 
 /// What the driver and those who call have in common.
@@ -96,7 +99,13 @@ impl ChannelCarrier {
             posts: Arc::new(Semaphore::new(MOST_POSTS)),
         });
         let driver = tokio::spawn(Driver::new(channel, shared.clone(), aside, limits));
-        Self { shared, driver: Mutex::new(Some(driver)) }
+        Self { shared, driver: Mutex::new(Some(driver)), process: Mutex::default() }
+    }
+
+    /// Takes the program at the other end into keeping.
+    pub(crate) fn with_process(mut self, process: Process) -> Self {
+        self.process = Mutex::new(Some(process));
+        self
     }
 }
 
@@ -129,10 +138,15 @@ impl Carrier for ChannelCarrier {
     fn close(&self) -> BoxFuture<'static, ()> {
         self.shared.close();
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
             if let Some(driver) = driver {
                 // It ends by itself; that it was aborted at the end of the runtime is an end too.
                 let _ = driver.await;
+            }
+            if let Some(process) = process {
+                let exit = process.end().await;
+                tracing::debug!(%exit, "the server was ended");
             }
         })
     }

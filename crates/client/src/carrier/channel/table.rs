@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trunkline_protocol::{Id, Raw};
+use trunkline_protocol::Id;
 
 use super::slot::Slot;
 use crate::carrier::{Arrived, Loss};
@@ -34,12 +34,17 @@ impl Table {
 
     /// Takes out the request that a response names.
     pub(super) fn take(&mut self, id: &Id) -> Option<Entry> {
-        self.remove(number(&id.to_raw())?)
+        self.remove(id.number()?)
     }
 
-    /// Returns the request that a token or an id names.
-    pub(super) fn named(&self, token: &Raw) -> Option<&Entry> {
-        self.entries.get(&number(token)?)
+    /// Returns the request that an id names, or a token, which is the same here.
+    pub(super) fn named(&self, id: &Id) -> Option<&Entry> {
+        self.entries.get(&id.number()?)
+    }
+
+    /// Reports whether an id names a request.
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.named(id).is_some()
     }
 
     /// Returns the only request in flight, if there is exactly one.
@@ -74,15 +79,10 @@ impl Table {
     }
 }
 
-/// Reads an id of ours back. Only the exact text counts: `1.0` and `"1"` are not the id `1`.
-fn number(token: &Raw) -> Option<u64> {
-    let text = token.as_str();
-    let is_canonical = text == "0" || text.bytes().next().is_some_and(|first| matches!(first, b'1'..=b'9'));
-    if is_canonical { text.parse().ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
+    use trunkline_protocol::Raw;
+
     use super::*;
 
     fn table(entries: &[(u64, bool, &[&str])]) -> Table {
@@ -130,7 +130,8 @@ mod tests {
             ("99999999999999999999999", false),
             ("2", false),
         ] {
-            assert_eq!(table.named(&Raw::parse(token).unwrap_or(Raw::NULL)).is_some(), known, "{token}");
+            let id = Raw::parse(token).ok().and_then(Id::from_raw);
+            assert_eq!(id.is_some_and(|id| table.has(&id)), known, "{token}");
         }
     }
 }

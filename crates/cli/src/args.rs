@@ -4,6 +4,7 @@ use crate::commands::call::CallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::help::HelpArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::prompt::PromptArgs;
 use crate::commands::prompts::PromptsArgs;
@@ -14,9 +15,9 @@ use crate::commands::tools::ToolsArgs;
 use crate::commands::watch::WatchArgs;
 use crate::exit;
 
-/// Serves the Model Context Protocol, every revision of it at once.
+/// Serves and uses the Model Context Protocol, every revision of it.
 #[derive(Debug, Parser)]
-#[command(name = "trunkline", version, arg_required_else_help = true, after_help = exit::TABLE)]
+#[command(name = "trunkline", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::TABLE)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Watch(Box<WatchArgs>),
     Doctor(Box<DoctorArgs>),
     Completions(CompletionsArgs),
+    Help(HelpArgs),
 }
 
 #[cfg(test)]

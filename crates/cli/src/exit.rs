@@ -91,7 +91,7 @@ impl Failure {
 }
 
 /// What happened and what to do about it, on one line.
-impl fmt::Display for Failure {
+impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use clap::Args;
 use trunkline_client::Progress;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, read_input, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, read_input, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{Out, Piece, Saved, one_line, pieces_of_call, save};
 use crate::schema::{Shape, read_arguments, tool_signature};
@@ -16,20 +16,26 @@ use super::tools::unknown_tool;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline call [OPTIONS] TARGET TOOL [ARGUMENT]...\n       trunkline call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND [ARG]...",
-    after_help = "Arguments:\n  k=v        text that becomes what the tool's schema wants; k=v k=w is a list\n  k:=json    JSON as it is\n  k=@file    the content of a file, @- standard input\n  a.b=v      a member of an object\n  @file      all arguments, a JSON object\n\nExamples:\n  trunkline call http://127.0.0.1:7411/mcp now timezone=Europe/Berlin\n  trunkline call add a=2 b=3 -- ./server\n  trunkline call shop book day=monday --answer seat=window\n  trunkline call camera snap --out pictures/"
+    after_help = help(
+        "An argument is name=value, name:=json, name=@file or @file, by the schema of the\n\
+tool; `trunkline help arguments` says more.\n\n\
+Examples:\n  \
+trunkline call http://127.0.0.1:7411/mcp now timezone=Europe/Berlin\n  \
+trunkline call add a=2 b=3 -- ./server\n  \
+trunkline call shop book day=monday --answer seat=window\n  \
+trunkline call camera snap --out pictures/"
+    )
 )]
 pub(crate) struct CallArgs {
-    /// A URL, a configured name, or a command line in quotes; then the tool
-    #[arg(value_name = "TARGET TOOL ARGUMENT")]
+    #[arg(hide = true, value_name = "TARGET TOOL ARGUMENT")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// All arguments as a JSON object, @FILE or @-
     #[arg(long, value_name = "JSON")]
     json_args: Option<String>,
-    /// Save pictures, sounds and blobs, else the text, byte for byte, in a
-    /// file, in a folder (ends in /), or - for standard output
+    /// Save media, else the text, byte for byte: in a file,
+    /// in a folder (ends in /), or - for standard output
     #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
     out: Option<Out>,
     #[command(flatten)]
@@ -46,7 +52,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
     let mut words = Words::new(&args.words, &args.command)?;
     let name = words.take("tool")?;
     attend(&args.connect, &args.ask, words.target, async |session| {
-        call(args, &name, &words.rest, &session).await
+        call(args, &name, &words.rest, session).await
     })
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use trunkline_client::Completion;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::terminal::visible_line;
@@ -12,16 +12,13 @@ use crate::terminal::visible_line;
 /// Complete an argument of a prompt or of a template
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline complete [OPTIONS] TARGET PROMPT|TEMPLATE NAME=START [NAME=VALUE]...\n       trunkline complete [OPTIONS] PROMPT|TEMPLATE NAME=START [NAME=VALUE]... -- COMMAND",
-    after_help = "The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann"
+    override_usage = "trunkline complete [OPTIONS] TARGET PROMPT|TEMPLATE NAME=START\n       trunkline complete [OPTIONS] PROMPT|TEMPLATE NAME=START -- COMMAND [ARG]...",
+    after_help = help("The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
 )]
 pub(crate) struct CompleteArgs {
-    /// A URL, a configured name, or a command line in quotes; then the
-    /// prompt or template, and the argument
-    #[arg(verbatim_doc_comment, value_name = "TARGET REFERENCE NAME=START")]
+    #[arg(hide = true, value_name = "TARGET REFERENCE NAME=START")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
     connect: ConnectArgs,
@@ -36,7 +33,7 @@ pub(crate) fn run(args: &CompleteArgs) -> Result<(), Failure> {
     let reference = words.take("prompt or template")?;
     let completion = completion(&reference, &words.rest)?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {
-        complete(completion, &session).await
+        complete(completion, session).await
     })
 }
 

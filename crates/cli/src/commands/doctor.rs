@@ -8,8 +8,8 @@ use trunkline_client::{Attempt, Client, Error};
 
 use super::info::{capability_words, era};
 use crate::connect::{
-    AskArgs, ConnectArgs, Person, Resolved, Words, builder, failed, in_runtime, interrupted, leave, print,
-    resolve, shows_credentials,
+    AskArgs, ConnectArgs, Person, Resolved, Words, builder, failed, help, in_runtime, interrupted, leave,
+    print, resolve, shows_credentials,
 };
 use crate::doctor::{Report, look_at_offers, look_at_speed, look_at_way};
 use crate::exit::{Exit, Failure};
@@ -21,14 +21,12 @@ use crate::terminal::{Screen, Sheet};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline doctor [OPTIONS] TARGET\n       trunkline doctor [OPTIONS] -- COMMAND [ARG]...",
-    after_help = "It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server"
+    after_help = help("It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
-    /// A URL, a configured name, or a command line in quotes
-    #[arg(value_name = "TARGET")]
+    #[arg(hide = true, value_name = "TARGET")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Exit with 1 if there are warnings, too
     #[arg(long)]
@@ -81,13 +79,21 @@ async fn look(args: &DoctorArgs, resolved: &Resolved, report: &mut Report) -> Re
         Ok(client) => client,
         Err(error) => {
             tell_of_failure(&error, shown, report);
-            return Err(failed(error));
+            // The attempts are in the report already.
+            return Err(Failure::new(failed(error.clone()).exit(), error));
         }
     };
     let took = begun.elapsed();
     let server = client.server();
     tell_of_attempts(&server.attempts, report);
-    report.timed("transport", server.transport, took);
+    match &resolved.target {
+        Target::Url(url) => report.timed(
+            if url.scheme().is_websocket() { "websocket" } else { "http" },
+            server.transport,
+            took,
+        ),
+        _ => report.timed("pipes", server.transport, took),
+    }
     match &resolved.target {
         Target::Url(_) if shown => report.good("authorization", "the credentials were accepted"),
         Target::Url(_) => report.good("authorization", "none was asked for"),
@@ -107,7 +113,7 @@ async fn look(args: &DoctorArgs, resolved: &Resolved, report: &mut Report) -> Re
 
 fn tell_of_attempts(attempts: &[Attempt], report: &mut Report) {
     for attempt in attempts {
-        report.good("probe", &attempt.to_string());
+        report.absent("tried", &attempt.to_string());
     }
 }
 

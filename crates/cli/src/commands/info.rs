@@ -6,7 +6,7 @@ use trunkline_client::ServerInfo;
 use trunkline_protocol::Era;
 use trunkline_protocol::model::ServerCapabilities;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::one_line;
 use crate::terminal::{Sheet, pad, visible, visible_line};
@@ -15,14 +15,12 @@ use crate::terminal::{Sheet, pad, visible, visible_line};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline info [OPTIONS] TARGET\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
-    after_help = "Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server"
+    after_help = help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
 )]
 pub(crate) struct InfoArgs {
-    /// A URL, a configured name, or a command line in quotes
-    #[arg(value_name = "TARGET")]
+    #[arg(hide = true, value_name = "TARGET")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
     connect: ConnectArgs,
@@ -117,18 +115,19 @@ fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
 
 /// Says what a server can do.
 pub(crate) fn capability_words(capabilities: &ServerCapabilities) -> String {
-    let changes = |changes: bool| if changes { " (tells of changes)" } else { "" };
+    let words_of = |name: &str, changes: bool, content: bool| {
+        let told = [(changes, "tells of changes"), (content, "can be watched")];
+        let told: Vec<_> = told.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
+        if told.is_empty() { name.to_owned() } else { format!("{name} ({})", told.join(", ")) }
+    };
     let mut words = Vec::new();
-    if let Some(tools) = capabilities.tools {
-        words.push(format!("tools{}", changes(tools.list_changed)));
-    }
-    if let Some(prompts) = capabilities.prompts {
-        words.push(format!("prompts{}", changes(prompts.list_changed)));
-    }
-    if let Some(resources) = capabilities.resources {
-        let subscribe = if resources.subscribe { " (can be watched)" } else { "" };
-        words.push(format!("resources{}{subscribe}", changes(resources.list_changed)));
-    }
+    words.extend(capabilities.tools.map(|tools| words_of("tools", tools.list_changed, false)));
+    words.extend(capabilities.prompts.map(|prompts| words_of("prompts", prompts.list_changed, false)));
+    words.extend(
+        capabilities
+            .resources
+            .map(|resources| words_of("resources", resources.list_changed, resources.subscribe)),
+    );
     if capabilities.completions {
         words.push("completions".to_owned());
     }

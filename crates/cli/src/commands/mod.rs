@@ -5,6 +5,7 @@ mod changed;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
@@ -35,5 +36,6 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => watch::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Help(args) => help::run(&args),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use clap::Args;
 use trunkline_protocol::model::Prompt;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, read_input, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, read_input, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{Saved, one_line, pieces_of_messages};
 use crate::schema::{Kind, Property, Shape, did_you_mean, prompt_signature, read_arguments};
@@ -15,15 +15,12 @@ use super::call::{show, show_pieces};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline prompt [OPTIONS] TARGET PROMPT [NAME=VALUE]...\n       trunkline prompt [OPTIONS] PROMPT [NAME=VALUE]... -- COMMAND [ARG]...",
-    after_help = "Examples:\n  trunkline prompt https://example.com/mcp review code=@main.rs\n  trunkline prompt greeting name=Ann -- ./server"
+    after_help = help("Examples:\n  trunkline prompt https://example.com/mcp review code=@main.rs\n  trunkline prompt greeting name=Ann -- ./server")
 )]
 pub(crate) struct PromptArgs {
-    /// A URL, a configured name, or a command line in quotes; then the
-    /// prompt and its arguments
-    #[arg(verbatim_doc_comment, value_name = "TARGET PROMPT")]
+    #[arg(hide = true, value_name = "TARGET PROMPT")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
     ask: AskArgs,

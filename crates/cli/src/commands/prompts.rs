@@ -2,7 +2,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
 use crate::schema::prompt_signature;
@@ -14,14 +14,12 @@ use super::tools::left_out_line;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline prompts [OPTIONS] TARGET\n       trunkline prompts [OPTIONS] -- COMMAND [ARG]...",
-    after_help = "Examples:\n  trunkline prompts https://example.com/mcp\n  trunkline prompts --json -- npx -y some-server"
+    after_help = help("Examples:\n  trunkline prompts https://example.com/mcp\n  trunkline prompts --json -- npx -y some-server")
 )]
 pub(crate) struct PromptsArgs {
-    /// A URL, a configured name, or a command line in quotes
-    #[arg(value_name = "TARGET")]
+    #[arg(hide = true, value_name = "TARGET")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
     connect: ConnectArgs,
@@ -43,7 +41,7 @@ async fn list(session: &Session) -> Result<(), Failure> {
         session.screen.say(&left_out_line("prompt", left_out));
     }
     if session.args.json {
-        return print(&format!("{}\n", array(prompts.iter().map(|prompt| prompt.raw()))));
+        return print(&format!("{}\n", array(prompts.iter().map(trunkline_client::Received::raw))));
     }
     let sheet = session.sheet;
     let columns = sheet.columns.saturating_sub(4);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use trunkline_protocol::template::UriTemplate;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{Out, Saved, one_line, pieces_of_contents};
 use crate::schema::did_you_mean;
@@ -16,18 +16,15 @@ use super::call::{show, show_pieces};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline read [OPTIONS] TARGET URI [NAME=VALUE]...\n       trunkline read [OPTIONS] URI [NAME=VALUE]... -- COMMAND [ARG]...",
-    after_help = "Examples:\n  trunkline read http://127.0.0.1:7411/mcp time://now\n  trunkline read notes 'note://{id}' id=7\n  trunkline read notes note://7/photo --out photo.jpg"
+    after_help = help("Examples:\n  trunkline read http://127.0.0.1:7411/mcp time://now\n  trunkline read notes 'note://{id}' id=7\n  trunkline read notes note://7/photo --out photo.jpg")
 )]
 pub(crate) struct ReadArgs {
-    /// A URL, a configured name, or a command line in quotes; then the URI,
-    /// or a template of URIs and its variables
-    #[arg(verbatim_doc_comment, value_name = "TARGET URI")]
+    #[arg(hide = true, value_name = "TARGET URI")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Save the content byte for byte in a file, in a folder (ends in /),
-    /// or - for standard output
+    /// Save the content byte for byte: in a file, in a
+    /// folder (ends in /), or - for standard output
     #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
     out: Option<Out>,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use clap::Args;
 use trunkline_client::Error;
 use trunkline_protocol::model::{Resource, ResourceTemplate};
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
 use crate::terminal::{first_line, table, visible_line};
@@ -15,14 +15,12 @@ use super::tools::left_out_line;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline resources [OPTIONS] TARGET\n       trunkline resources [OPTIONS] -- COMMAND [ARG]...",
-    after_help = "Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server"
+    after_help = help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
 )]
 pub(crate) struct ResourcesArgs {
-    /// A URL, a configured name, or a command line in quotes
-    #[arg(value_name = "TARGET")]
+    #[arg(hide = true, value_name = "TARGET")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
     connect: ConnectArgs,
@@ -52,8 +50,8 @@ async fn list(session: &Session) -> Result<(), Failure> {
     }
     let templates = templates.as_ref().map_or([].as_slice(), |templates| templates);
     if session.args.json {
-        let resources = array(resources.iter().map(|resource| resource.raw()));
-        let templates = array(templates.iter().map(|template| template.raw()));
+        let resources = array(resources.iter().map(trunkline_client::Received::raw));
+        let templates = array(templates.iter().map(trunkline_client::Received::raw));
         return print(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
     }
     let sheet = session.sheet;

@@ -4,7 +4,7 @@ use clap::Args;
 use trunkline_client::{LeftOut, Received};
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
@@ -14,14 +14,12 @@ use crate::terminal::{Sheet, first_line, fit, visible, visible_line};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline tools [OPTIONS] TARGET [TOOL]...\n       trunkline tools [OPTIONS] [TOOL]... -- COMMAND [ARG]...",
-    after_help = "Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert"
+    after_help = help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
 )]
 pub(crate) struct ToolsArgs {
-    /// A URL, a configured name, or a command line in quotes; then tools
-    #[arg(value_name = "TARGET")]
+    #[arg(hide = true, value_name = "TARGET")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Print descriptions and schemas whole
     #[arg(long)]
@@ -41,7 +39,7 @@ pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
     let words = Words::new(&args.words, &args.command)?;
     let names = words.rest;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {
-        list(args, &names, &session).await
+        list(args, &names, session).await
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trunkline_client::{Change, Watch};
 
 use super::changed::Catalogue;
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::terminal::visible_line;
@@ -15,17 +15,14 @@ use crate::terminal::visible_line;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline watch [OPTIONS] TARGET [URI]...\n       trunkline watch [OPTIONS] [URI]... -- COMMAND [ARG]...",
-    after_help = "Without --tools, --prompts, --resources or a URI all lists are watched.\n\n\
+    after_help = help("Without --tools, --prompts, --resources or a URI all lists are watched.\n\n\
 Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
-trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7"
+trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
 )]
 pub(crate) struct WatchArgs {
-    /// A URL, a configured name, or a command line in quotes; then the
-    /// resources whose content is watched
-    #[arg(verbatim_doc_comment, value_name = "TARGET URI")]
+    #[arg(hide = true, value_name = "TARGET URI")]
     words: Vec<String>,
-    /// A command that is the target
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Watch the list of tools
     #[arg(long)]

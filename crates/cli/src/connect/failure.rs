@@ -24,6 +24,6 @@ pub(crate) fn failed(error: Error) -> Failure {
 
 /// Lists what was tried, a line for each, if there was more than one thing.
 fn attempts(attempts: &[Attempt]) -> String {
-    let lines = attempts.iter().map(|attempt| format!("\n  {}: {}", attempt.what, attempt.outcome));
-    lines.collect()
+    let told = if attempts.len() > 1 { attempts } else { &[] };
+    told.iter().map(|attempt| format!("\n  {attempt}")).collect()
 }

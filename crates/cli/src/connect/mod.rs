@@ -14,7 +14,7 @@ mod words;
 pub(crate) use self::build::{builder, shows_credentials};
 pub(crate) use self::failure::failed;
 pub(crate) use self::input::read_input;
-pub(crate) use self::options::{AskArgs, ConnectArgs};
+pub(crate) use self::options::{AskArgs, ConnectArgs, help};
 pub(crate) use self::person::Person;
 pub(crate) use self::resolve::{Resolved, resolve};
 pub(crate) use self::runtime::{in_runtime, interrupted};

@@ -1,12 +1,12 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use trunkline_client::{BoxFuture, InputHandler, Origin};
 use trunkline_protocol::model::{
     Action, Answer, ClientCapabilities, Content, ElicitResult, Question, Role, Root, SampleResult,
 };
-use trunkline_protocol::{Members, Raw, Refusal};
+use trunkline_protocol::{Members, Refusal};
 
 use super::options::{AskArgs, ConnectArgs};
 use crate::ask::{Dialogue, Given, Reply, fill, play_model, visit};
@@ -49,7 +49,7 @@ impl Person {
         if ask.sample && !present {
             return Err(Failure::new(Exit::Usage, "`--sample` needs somebody at a terminal"));
         }
-        let roots = args.roots.iter().map(root).collect::<Result<_, _>>()?;
+        let roots = args.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
         let shared = Shared {
             given: Given::new(&ask.answer),
             present,
@@ -176,7 +176,7 @@ fn sampled(text: String) -> SampleResult {
 }
 
 /// Makes a root of a folder that is there.
-fn root(folder: &PathBuf) -> Result<Root, Failure> {
+fn root(folder: &Path) -> Result<Root, Failure> {
     let whole = folder.canonicalize().ok().filter(|path| path.is_dir());
     let whole = whole.ok_or_else(|| {
         Failure::configuration(format!("root {} is not a folder", folder.display()))
@@ -205,6 +205,8 @@ fn file_uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use trunkline_protocol::Raw;
+
     use super::*;
 
     #[cfg(unix)]
@@ -215,8 +217,8 @@ mod tests {
         {
             assert_eq!(file_uri(path), uri, "{path}");
         }
-        assert!(root(&PathBuf::from("/no/such/folder")).is_err());
-        assert_eq!(root(&PathBuf::from("/")).unwrap().uri, "file:///");
+        assert!(root(Path::new("/no/such/folder")).is_err());
+        assert_eq!(root(Path::new("/")).unwrap().uri, "file:///");
     }
 
     #[test]

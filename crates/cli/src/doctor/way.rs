@@ -65,7 +65,7 @@ fn tell_of_route(url: &Url, route: &Route, report: &mut Report) {
     }
     match route.tls {
         Some((took, version)) => {
-            report.timed("tls", &format!("{version}, and the certificate is trusted"), took)
+            report.timed("tls", &format!("{version}, and the certificate is trusted"), took);
         }
         None if url.is_loopback() => report.absent("tls", "not used, and not needed on this machine"),
         None => report.absent("tls", "not used: others on the way can read everything"),

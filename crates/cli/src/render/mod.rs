@@ -9,4 +9,3 @@ mod value;
 pub(crate) use self::json::{array, one_line, pretty};
 pub(crate) use self::piece::{Piece, pieces_of_call, pieces_of_contents, pieces_of_messages};
 pub(crate) use self::save::{Out, Saved, save};
-pub(crate) use self::value::readable;

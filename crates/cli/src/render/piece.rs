@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn contents_have_headings_only_where_there_are_several() {
         let one = ResourceContents::text("demo://a", "one");
-        assert_eq!(shown(&pieces_of_contents(&[one.clone()])), "one\n");
+        assert_eq!(shown(&pieces_of_contents(std::slice::from_ref(&one))), "one\n");
         let two = ResourceContents::text("demo://b", "two\n");
         assert_eq!(shown(&pieces_of_contents(&[one, two])), "demo://a:\none\ndemo://b:\ntwo\n");
     }

@@ -134,10 +134,10 @@ impl Simplifier<'_> {
         };
         self.left -= 1;
         let mut simple = Map::new();
-        if let Some(target) = members.get("$ref").and_then(Value::as_str).and_then(|place| self.find(place)) {
-            if let Value::Object(target) = self.schema(&target, depth + 1) {
-                simple = target;
-            }
+        if let Some(target) = members.get("$ref").and_then(Value::as_str).and_then(|place| self.find(place))
+            && let Value::Object(target) = self.schema(&target, depth + 1)
+        {
+            simple = target;
         }
         for (keyword, value) in members {
             let rich = self.vendor != Vendor::Gemini;
@@ -188,7 +188,7 @@ impl Simplifier<'_> {
                 }
             }
         }
-        self.one_type(simple);
+        one_type(simple);
         let textual =
             |values: &Value| values.as_array().is_some_and(|values| values.iter().all(Value::is_string));
         match simple.get("enum") {
@@ -204,22 +204,22 @@ impl Simplifier<'_> {
             simple.entry("items").or_insert_with(|| json!({ "type": "string" }));
         }
     }
+}
 
-    fn one_type(&mut self, simple: &mut Map<String, Value>) {
-        let Some(types) = simple.get("type").and_then(Value::as_array).cloned() else { return };
-        let nullable = types.iter().any(|kind| kind == "null");
-        let kinds: Vec<_> = types.into_iter().filter(|kind| kind != "null").collect();
-        simple.remove("type");
-        match kinds.as_slice() {
-            [] => {}
-            [kind] => {
-                simple.insert("type".to_owned(), kind.clone());
-            }
-            several => several.iter().for_each(|kind| push(simple, "anyOf", json!({ "type": kind }))),
+fn one_type(simple: &mut Map<String, Value>) {
+    let Some(types) = simple.get("type").and_then(Value::as_array).cloned() else { return };
+    let nullable = types.iter().any(|kind| kind == "null");
+    let kinds: Vec<_> = types.into_iter().filter(|kind| kind != "null").collect();
+    simple.remove("type");
+    match kinds.as_slice() {
+        [] => {}
+        [kind] => {
+            simple.insert("type".to_owned(), kind.clone());
         }
-        if nullable {
-            simple.insert("nullable".to_owned(), true.into());
-        }
+        several => several.iter().for_each(|kind| push(simple, "anyOf", json!({ "type": kind }))),
+    }
+    if nullable {
+        simple.insert("nullable".to_owned(), true.into());
     }
 }
 

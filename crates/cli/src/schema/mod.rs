@@ -7,9 +7,9 @@ mod near;
 mod shape;
 mod signature;
 
-pub(crate) use self::arguments::{ReadFile, read_arguments};
+pub(crate) use self::arguments::read_arguments;
 pub(crate) use self::coerce::coerce;
 pub(crate) use self::export::{Vendor, export};
-pub(crate) use self::near::{did_you_mean, nearest};
+pub(crate) use self::near::did_you_mean;
 pub(crate) use self::shape::{Choice, Kind, Property, Shape};
 pub(crate) use self::signature::{literal, prompt_signature, tool_signature, type_words};

@@ -14,4 +14,4 @@ pub(crate) use self::sheet::Sheet;
 pub(crate) use self::style::Style;
 pub(crate) use self::table::table;
 pub(crate) use self::visible::{first_line, steers, visible, visible_line};
-pub(crate) use self::width::{columns_of, fit, pad, terminal_columns, wrap};
+pub(crate) use self::width::{columns_of, fit, pad, terminal_columns};

@@ -20,20 +20,19 @@ pub(crate) fn first_line(text: &str) -> String {
 
 /// Reports whether a character does something else than show itself.
 pub(crate) fn steers(c: char) -> bool {
-    match c {
+    matches!(c,
         // C0, DEL and C1: the last holds one-character forms of the sequences that begin with ESC.
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'
         // Marks that turn the direction of text around.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
         // Line ends that not everybody takes for such.
-        '\u{2028}' | '\u{2029}' => true,
+        | '\u{2028}' | '\u{2029}'
         // What nobody sees. Joiners (U+200C, U+200D) and the common variation selectors belong to scripts and emoji.
-        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true,
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true,
+        | '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
         // Tags and the supplementary selectors, in which a whole text can be hidden.
-        '\u{e0000}'..='\u{e0fff}' => true,
-        _ => false,
-    }
+        | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 fn escape(text: &str, hazardous: impl Fn(char) -> bool) -> Cow<'_, str> {

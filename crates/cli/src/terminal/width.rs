@@ -53,25 +53,6 @@ pub(crate) fn pad(line: &str, columns: usize) -> String {
     format!("{line}{}", " ".repeat(missing))
 }
 
-/// Breaks a paragraph into lines of at most a number of columns; a word that is longer has a line of its own.
-pub(crate) fn wrap(paragraph: &str, columns: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in paragraph.split_whitespace() {
-        if !line.is_empty() && columns_of(&line) + 1 + columns_of(word) > columns {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    if !line.is_empty() {
-        lines.push(line);
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,12 +76,5 @@ mod tests {
     fn wide_characters_count_twice_when_a_line_is_filled_up() {
         assert_eq!(pad("日本", 6), "日本  ");
         assert_eq!(pad("long", 2), "long");
-    }
-
-    #[test]
-    fn paragraphs_break_between_words() {
-        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrap("unbreakable x", 4), ["unbreakable", "x"]);
-        assert_eq!(wrap("  ", 4), Vec::<String>::new());
     }
 }

@@ -12,7 +12,7 @@ use crate::terminal::visible_line;
 /// Complete an argument of a prompt or of a template
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline complete [OPTIONS] TARGET PROMPT|TEMPLATE NAME=START\n       trunkline complete [OPTIONS] PROMPT|TEMPLATE NAME=START -- COMMAND [ARG]...",
+    override_usage = "trunkline complete [OPTIONS] TARGET PROMPT|TEMPLATE NAME=START\n       trunkline complete [OPTIONS] PROMPT|TEMPLATE NAME=START -- COMMAND",
     after_help = help("The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
 )]
 pub(crate) struct CompleteArgs {

@@ -69,6 +69,11 @@ impl Person {
         let _ = self.shared.server.set(first_line(name));
     }
 
+    /// Reports whether somebody, or something that was given, answers what the server asks.
+    pub(crate) fn can_be_asked(&self) -> bool {
+        self.shared.present || !self.shared.given.is_empty()
+    }
+
     /// Takes the reason why a question could not be answered.
     pub(crate) fn take_failure(&self) -> Option<Failure> {
         self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -80,7 +85,7 @@ impl InputHandler for Person {
         let shared = &self.shared;
         let mut capabilities = ClientCapabilities::default();
         // Where nobody would answer, the server is not to ask.
-        if shared.present || !shared.given.is_empty() {
+        if self.can_be_asked() {
             capabilities = capabilities.with_form().with_url();
         }
         if shared.samples {

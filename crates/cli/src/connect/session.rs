@@ -68,9 +68,17 @@ where
     };
     screen.clear();
     let done = leave(client, signals).await.and(done);
+    done.map_err(|failure| explain(failure, &person))
+}
+
+/// Says what the person could have done about a failure that comes from a question.
+fn explain(failure: Failure, person: &Person) -> Failure {
     match person.take_failure() {
-        Some(failure) if done.is_err() => Err(failure),
-        _ => done,
+        Some(reason) if failure.exit() != Exit::Interrupted => reason,
+        None if !person.can_be_asked() && failure.speaks_of("elicitation") => failure.or_hint(
+            "the server wants to ask something: `trunkline help answers` says how to answer in advance",
+        ),
+        _ => failure,
     }
 }
 

@@ -168,8 +168,10 @@ impl Source {
                 let command = plan.env.iter().fold(command.clone(), |command, (name, value)| {
                     command.env(name.clone(), value.expose().to_owned())
                 });
-                let options =
-                    process::Options { message_bytes: plan.limits.message_bytes, ..process::Options::default() };
+                let options = process::Options {
+                    message_bytes: plan.limits.message_bytes,
+                    ..process::Options::default()
+                };
                 let (channel, process) = Process::spawn(&command, options).map_err(|error| {
                     attempts.note("start the program", error.to_string());
                     attempts.unreachable(self, error.to_string())

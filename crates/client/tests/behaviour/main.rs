@@ -1,0 +1,4 @@
+//! What a client does, whatever the server is.
+
+mod features;
+mod support;

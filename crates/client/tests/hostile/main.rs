@@ -13,9 +13,11 @@
 )]
 
 mod answers;
+mod child;
 mod cursors;
 mod deaths;
 mod floods;
 mod peer;
+mod processes;
 mod questions;
 mod silence;

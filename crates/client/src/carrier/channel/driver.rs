@@ -12,6 +12,7 @@ use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
     Id, Message, Method, Notification, Raw, Refusal, Request, Response, Revision, emit, era,
 };
+use trunkline_transport::process::Ended;
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::table::{Entry, Table};
@@ -105,6 +106,12 @@ impl<C: Channel> Driver<C> {
             match received {
                 Some(Ok(message)) => self.receive(message)?,
                 Some(Err(ReceiveError::TooLong { limit })) => self.skip_too_long(limit),
+                // How a program ended needs no introduction.
+                Some(Err(ReceiveError::Broken(error)))
+                    if error.get_ref().is_some_and(|error| error.is::<Ended>()) =>
+                {
+                    return Err(error.to_string());
+                }
                 Some(Err(other)) => return Err(other.to_string()),
                 None => return Err("the server closed the connection".to_owned()),
             }

@@ -96,6 +96,26 @@ impl HttpService {
         Some(refused(&refusal, None, parts))
     }
 
+    /// Returns the endpoint as a service for a connection of hyper's.
+    ///
+    /// The endpoint itself is one too, and boxes the future of every request. This one's are kept within the connection.
+    pub fn in_place(
+        &self,
+    ) -> impl hyper::service::Service<
+        Request<hyper::body::Incoming>,
+        Response = Response<ResponseBody>,
+        Error = Infallible,
+        Future: Send,
+    > + Clone
+    + Send
+    + use<> {
+        let service = self.clone();
+        hyper::service::service_fn(move |request| {
+            let service = service.clone();
+            async move { Ok(service.handle(request).await) }
+        })
+    }
+
     /// Answers one request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where

@@ -14,6 +14,7 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod patience;
 mod peer;
 #[cfg(feature = "axum")]
 mod router;

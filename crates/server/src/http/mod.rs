@@ -7,6 +7,7 @@ mod beside;
 mod body;
 mod carry;
 mod cookie;
+mod cors;
 mod endpoint;
 mod guard;
 mod heads;

@@ -14,6 +14,9 @@ use crate::client::Inner;
 use crate::input::Origin;
 use crate::subscribe::Change;
 
+/// Answers on their way to the server, refusals included; beyond it questions wait, and are refused where they come in.
+const MOST_ANSWERS: usize = 64;
+
 /// Listens for as long as the client lives.
 ///
 /// It holds the client weakly: a client that nobody has any more must end although this task still listens.
@@ -29,6 +32,10 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
                     && let Poll::Ready(uri) = client.changes.poll_abandoned(cx)
                 {
                     return Poll::Ready(Event::Abandoned(uri));
+                }
+                // A server that does not read what it is answered is not asked what else it wants.
+                if answering.len() >= MOST_ANSWERS {
+                    return aside.poll_next_but_questions(cx).map(Event::Aside);
                 }
                 aside.poll_next(cx).map(Event::Aside)
             });

@@ -116,6 +116,28 @@ fn every_room_uses_only_rooms_on_lower_floors() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// The only file that may allow `unsafe`, which is denied everywhere else.
+const UNSAFE: &str = "crates/transport/src/process/guard.rs";
+
+#[test]
+fn one_file_alone_allows_unsafe() {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && std::fs::read_to_string(&path).unwrap().contains("allow(unsafe_code")
+            {
+                found.push(path);
+            }
+        }
+    }
+    assert_eq!(found, [root().join(UNSAFE)]);
+}
+
 #[test]
 fn the_lock_file_stays_small() {
     let count = packages_in(&std::fs::read_to_string(root().join("Cargo.lock")).unwrap());

@@ -32,6 +32,7 @@ mod near;
 mod node;
 mod place;
 mod problem;
+mod schema;
 mod section;
 mod server;
 mod syntax;
@@ -45,6 +46,7 @@ pub use self::file::{ConfigFile, SECTIONS};
 pub use self::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES, MOST_SERVERS};
 pub use self::place::Place;
 pub use self::problem::{ConfigError, Problem};
+pub use self::schema::schema;
 pub use self::section::Section;
 pub use self::server::{
     Attribution, Endpoint, Pattern, Program, Reach, ServerConfig, ServerName, ServerNameError, Share, Start,

@@ -175,8 +175,11 @@ impl From<Server> for Target {
     fn from(server: Server) -> Self {
         let host = OnceLock::new();
         let open = move || {
-            let host = host.get_or_init(|| server.host(HostOptions::default()).map_err(|error| error.to_string()));
-            std::future::ready(host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())))
+            let host =
+                host.get_or_init(|| server.host(HostOptions::default()).map_err(|error| error.to_string()));
+            std::future::ready(
+                host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())),
+            )
         };
         Self::Channel(Opener::new("a server in this process", open))
     }
@@ -272,7 +275,7 @@ impl Binding for Http {
         let options = self.options.unwrap_or_else(|| HttpOptions::for_address(address.ip()));
         tracing::info!("listening on http://{address}{}", options.path);
         let endpoint = host.http(options);
-        match http::serve(listener, &endpoint, endpoint.clone(), self.grace).await? {
+        match http::serve(listener, &endpoint, endpoint.in_place(), self.grace).await? {
             Drained::Cleanly => Ok(()),
             Drained::Aborted(calls) => Err(ServeError::Aborted(calls)),
         }

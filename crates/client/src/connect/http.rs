@@ -38,7 +38,7 @@ pub(crate) async fn connect(url: &Url, plan: &Plan, attempts: &mut Attempts) -> 
     let way = Way { url, plan, headers: plan.headers()? };
     match plan.pin {
         Some(pin) if pin.era() == Era::Legacy => way.shake_hands(way.open()?, pin, attempts).await,
-        Some(pin) => way.hold_to(pin, attempts).await,
+        Some(pin) => way.probe(pin, attempts).await,
         None => way.find_out(attempts).await,
     }
 }
@@ -63,36 +63,27 @@ impl Way<'_> {
                 outcome => return outcome,
             }
         }
-        let connected = self.probe(attempts).await?;
+        let connected = self.probe(Revision::NEWEST, attempts).await?;
         verdicts.put(&key, connected.described.revision.era());
         Ok(connected)
     }
 
-    /// Connects in one modern revision, or not at all.
-    async fn hold_to(&self, pin: Revision, attempts: &mut Attempts) -> Result<Connected, Error> {
+    /// Asks in a modern revision, and goes on as the answer says; if that revision is pinned, only in it.
+    async fn probe(&self, first: Revision, attempts: &mut Attempts) -> Result<Connected, Error> {
         let open = self.open()?;
-        let edge = handshake::modern_edge(self.plan, pin);
-        let observation = self.observe(&open, &edge, attempts).await;
-        match (judge_http(&observation, pin), observation) {
-            (Verdict::Modern(revision), Observation::Described(result)) if revision == pin => {
-                self.described(open, edge, &result, attempts)
-            }
-            (Verdict::Unknown, observation) => Err(self.unknown(&observation, attempts)),
-            (_, observation) => {
-                let cause = format!("the server does not speak {pin}: {}", observation.describe());
-                Err(attempts.unreachable(self.url, cause))
-            }
-        }
-    }
-
-    async fn probe(&self, attempts: &mut Attempts) -> Result<Connected, Error> {
-        let open = self.open()?;
-        let mut asked = Revision::NEWEST;
+        let mut asked = first;
         let mut asked_again = false;
         loop {
             let edge = handshake::modern_edge(self.plan, asked);
             let observation = self.observe(&open, &edge, attempts).await;
-            match (judge_http(&observation, asked), observation) {
+            let verdict = judge_http(&observation, asked);
+            if let (Some(pin), Some(other)) = (self.plan.pin, verdict.revision())
+                && pin != other
+            {
+                let cause = format!("the server does not speak {pin}: {}", observation.describe());
+                return Err(attempts.unreachable(self.url, cause));
+            }
+            match (verdict, observation) {
                 (Verdict::Modern(revision), Observation::Described(result)) => {
                     let edge =
                         if revision == asked { edge } else { handshake::modern_edge(self.plan, revision) };

@@ -39,6 +39,19 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// Returns the revision to go on with.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        match self {
+            Self::Modern(revision)
+            | Self::Again(revision)
+            | Self::Legacy(revision)
+            | Self::LegacyAfresh(revision) => Some(*revision),
+            Self::Nothing(_) | Self::Unknown => None,
+        }
+    }
+}
+
 /// Judges what came of asking in `asked` over a channel, where old servers are seen to do anything at all.
 pub(crate) fn judge(observation: &Observation, asked: Revision) -> Verdict {
     let newest = Revision::NEWEST_LEGACY;

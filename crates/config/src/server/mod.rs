@@ -11,7 +11,7 @@ use std::time::Duration;
 pub use self::name::{ServerName, ServerNameError};
 pub use self::options::{Attribution, Share, Start, Wire};
 pub use self::reach::{Endpoint, Program, Reach};
-pub(crate) use self::table::{KEYS, read};
+pub(crate) use self::table::{KEYS, ServerTable, read};
 pub use self::tools::{Pattern, ToolRules};
 
 /// One server: how it is reached, and how it is treated.

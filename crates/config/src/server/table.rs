@@ -17,8 +17,8 @@ use crate::variables::Expander;
 
 /// One server of `trunkline.toml`. It has either a `command` or a `url`.
 #[derive(Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(title = "A server")]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["url"] }]))]
 pub(crate) struct ServerTable {
     /// The program to start.
     command: Option<Text>,

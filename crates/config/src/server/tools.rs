@@ -6,8 +6,10 @@ use serde::Deserialize;
 
 /// Which tools of a server are offered, and how they are presented.
 ///
-/// Rules are about the names that the server gives its tools, not about the new ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+/// Rules are about the names that the server gives its tools, not about the new ones. Debug output has no texts that may
+/// have come from a variable.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ToolRules {
     /// Patterns of the tools to offer; without any, all are.
     #[serde(default)]
@@ -21,6 +23,17 @@ pub struct ToolRules {
     /// New descriptions for tools.
     #[serde(default)]
     pub describe: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for ToolRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRules")
+            .field("allow", &self.allow.len())
+            .field("deny", &self.deny.len())
+            .field("rename", &self.rename.keys())
+            .field("describe", &self.describe.keys())
+            .finish()
+    }
 }
 
 impl ToolRules {

@@ -1,6 +1,6 @@
-use trunkline_config::{ConfigFile, Reach, Variables};
+use trunkline_config::{ConfigFile, Reach, Text, Variables};
 
-use super::{SAMPLES, read, sample, variables};
+use super::support::{SAMPLES, read, sample, variables};
 
 /// Says in a line what a server is, secrets exposed, to compare with what is expected.
 fn line(file: &ConfigFile, name: &str) -> String {
@@ -8,12 +8,12 @@ fn line(file: &ConfigFile, name: &str) -> String {
         Ok(server) => server,
         Err(error) => return format!("refused: {error}"),
     };
-    let texts = |texts: &std::collections::BTreeMap<String, trunkline_config::Text>| {
+    let texts = |texts: &std::collections::BTreeMap<String, Text>| {
         texts.iter().map(|(name, text)| format!("{name}={}", text.expose())).collect::<Vec<_>>().join(",")
     };
     let reach = match &server.reach {
         Reach::Program(program) => {
-            let args: Vec<&str> = program.args.iter().map(|arg| arg.expose()).collect();
+            let args: Vec<&str> = program.args.iter().map(Text::expose).collect();
             format!("{} {} [{}]", program.command.expose(), args.join(" "), texts(&program.env))
         }
         Reach::Endpoint(endpoint) => {

@@ -3,10 +3,10 @@ use trunkline_config::{
     Text, Variables,
 };
 
-use super::{Folder, set_mode};
+use super::support::{Folder, set_mode};
 
 /// A server to add: a program if it begins with no scheme.
-pub(super) fn server(name: &str, words: &str) -> ServerConfig {
+pub(crate) fn server(name: &str, words: &str) -> ServerConfig {
     let name = ServerName::parse(name).unwrap();
     if words.contains("://") {
         return ServerConfig::new(name, Reach::Endpoint(Endpoint::new(words)));
@@ -259,6 +259,7 @@ fn everything_that_is_said_of_a_server_is_written_and_read_again() {
         for (server, again) in servers.iter().zip(&again) {
             // Where a folder is absolute, nothing depends on where the file is.
             assert_eq!(format!("{server:?}"), format!("{again:?}"), "{name}");
+            assert_eq!(server.tools, again.tools, "{name}");
             if let (Reach::Program(a), Reach::Program(b)) = (&server.reach, &again.reach) {
                 assert_eq!((&a.args, &a.env, a.folder()), (&b.args, &b.env, b.folder()), "{name}");
             }

@@ -3,7 +3,7 @@ use std::path::Path;
 use trunkline_config::find::{self, Client, Places, Platform};
 use trunkline_config::{ConfigFile, MOST_CONFIG_BYTES};
 
-use super::{Folder, SAMPLES, sample, set_mode, variables};
+use super::support::{Folder, SAMPLES, sample, set_mode, variables};
 
 #[test]
 fn a_configuration_that_others_can_write_to_is_refused_with_what_to_run() {
@@ -123,6 +123,6 @@ fn every_sample_is_read() {
     listed.sort_unstable();
     assert_eq!(names, listed);
     for name in SAMPLES {
-        assert!(!super::read(name).names().is_empty(), "{name}");
+        assert!(!super::support::read(name).names().is_empty(), "{name}");
     }
 }

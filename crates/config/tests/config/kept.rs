@@ -136,7 +136,7 @@ fn is_without_one_piece(short: &str, long: &str) -> bool {
 
 /// The same, and a comma beside it.
 fn is_without_a_piece_and_a_comma(short: &str, long: &str) -> bool {
-    let without = |at: usize| format!("{}{}", &long[..at], &long[at + 1..]);
+    let without = |at: usize| format!("{}{}", long.get(..at).unwrap(), long.get(at + 1..).unwrap());
     is_without_one_piece(short, long)
         || long.match_indices(',').any(|(at, _)| is_without_one_piece(short, &without(at)))
 }
@@ -220,7 +220,7 @@ proptest! {
 
 #[test]
 fn every_sample_stays_as_it_is_when_a_server_comes_and_goes() {
-    for name in super::SAMPLES {
-        check_add(name, &super::sample(name), &server("new", "https://h/mcp"));
+    for name in super::support::SAMPLES {
+        check_add(name, &super::support::sample(name), &server("new", "https://h/mcp"));
     }
 }

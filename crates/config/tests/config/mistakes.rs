@@ -1,6 +1,6 @@
 use trunkline_config::{ConfigFile, Variables};
 
-use super::variables;
+use super::support::variables;
 
 fn told(path: &str, text: &str) -> String {
     let file = ConfigFile::parse(path, text, variables());

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use trunkline_config::{ConfigFile, Length, Section, Text, Verbatim};
 
-use super::variables;
+use super::support::variables;
 
 #[derive(Debug, Deserialize)]
 struct Command {

@@ -4,7 +4,7 @@ use trunkline_config::{
     Attribution, Effect, Reach, ServerConfig, ServerName, Share, Start, Wire, difference,
 };
 
-use super::read;
+use super::support::read;
 
 #[test]
 fn every_key_of_a_server_is_read() {
@@ -40,7 +40,8 @@ fn every_key_of_a_server_is_read() {
 fn what_is_not_said_is_at_its_default() {
     let text =
         "[servers.a]\ncommand = 'x'\n[servers.b]\nurl = 'ws://localhost:1/ws'\ntransport = 'websocket'";
-    let file = trunkline_config::ConfigFile::parse("trunkline.toml", text, super::variables()).unwrap();
+    let file =
+        trunkline_config::ConfigFile::parse("trunkline.toml", text, super::support::variables()).unwrap();
     let a = file.server("a").unwrap();
     assert_eq!(a, ServerConfig::new(ServerName::parse("a").unwrap(), a.reach.clone()));
     let Reach::Endpoint(b) = file.server("b").unwrap().reach else { panic!("it has an address") };
@@ -50,7 +51,8 @@ fn what_is_not_said_is_at_its_default() {
 #[test]
 fn configurations_are_compared_by_the_names_of_servers() {
     let servers = |text: &str| {
-        let file = trunkline_config::ConfigFile::parse("trunkline.toml", text, super::variables()).unwrap();
+        let file =
+            trunkline_config::ConfigFile::parse("trunkline.toml", text, super::support::variables()).unwrap();
         file.servers().unwrap()
     };
     let before = servers(

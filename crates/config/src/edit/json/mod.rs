@@ -22,12 +22,12 @@ pub(super) fn add(
     let style = render::Style::of(text, root);
     match containers(root).next() {
         Some(known) => append(text, &known.value, &style, |depth| {
-            style.member(server.name.as_str(), &render::server(server, folder, &style, depth))
+            render::member(server.name.as_str(), &render::server(server, folder, &style, depth))
         }),
         None => append(text, root, &style, |depth| {
             let inner =
-                style.member(server.name.as_str(), &render::server(server, folder, &style, depth + 1));
-            style.member(container, &style.object(&[inner], depth))
+                render::member(server.name.as_str(), &render::server(server, folder, &style, depth + 1));
+            render::member(container, &style.object(&[inner], depth))
         }),
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) ->
         None if enabled => Vec::new(),
         None => {
             let style = render::Style::of(text, root);
-            append(text, server, &style, |_| style.member("disabled", "true"))
+            append(text, server, &style, |_| render::member("disabled", "true"))
         }
     }
 }

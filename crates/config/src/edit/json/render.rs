@@ -28,16 +28,17 @@ impl Style {
         self.unit.repeat(depth)
     }
 
-    pub(super) fn member(&self, name: &str, value: &str) -> String {
-        format!("{}: {value}", string(name))
-    }
-
     /// Writes an object whose first brace is so many levels deep, a line for each member.
     pub(super) fn object(&self, members: &[String], depth: usize) -> String {
         let line = |member: &String| format!("{}{}{member}", self.newline, self.blanks(depth + 1));
         let lines: Vec<String> = members.iter().map(line).collect();
         format!("{{{}{}{}}}", lines.join(","), self.newline, self.blanks(depth))
     }
+}
+
+/// Writes a member of an object.
+pub(super) fn member(name: &str, value: &str) -> String {
+    format!("{}: {value}", string(name))
 }
 
 /// Writes a server whose first brace is so many levels deep.
@@ -48,19 +49,19 @@ pub(super) fn server(server: &ServerConfig, folder: &Path, style: &Style, depth:
         let kind = if endpoint.wire == Wire::Auto { Wire::Http } else { endpoint.wire };
         let is_websocket = endpoint.url.as_written().starts_with("ws");
         let kind = if is_websocket { Wire::WebSocket } else { kind };
-        members.push(style.member("type", &string(kind.as_str())));
+        members.push(member("type", &string(kind.as_str())));
     }
     let mut rules: Vec<String> = Vec::new();
     for Field { name, value } in fields(server, folder) {
         match name.split_once('.') {
-            Some((_, rule)) => rules.push(style.member(rule, &written(&value, style, depth + 2))),
+            Some((_, rule)) => rules.push(member(rule, &written(&value, style, depth + 2))),
             None if name == "transport" => {}
-            None if name == "enabled" => members.push(style.member("disabled", "true")),
-            None => members.push(style.member(name, &written(&value, style, depth + 1))),
+            None if name == "enabled" => members.push(member("disabled", "true")),
+            None => members.push(member(name, &written(&value, style, depth + 1))),
         }
     }
     if !rules.is_empty() {
-        members.push(style.member("tools", &style.object(&rules, depth + 1)));
+        members.push(member("tools", &style.object(&rules, depth + 1)));
     }
     style.object(&members, depth)
 }
@@ -75,7 +76,7 @@ fn written(value: &Value, style: &Style, depth: usize) -> String {
         }
         Value::Table(pairs) => {
             let members: Vec<String> =
-                pairs.iter().map(|(name, value)| style.member(name, &string(value))).collect();
+                pairs.iter().map(|(name, value)| member(name, &string(value))).collect();
             style.object(&members, depth)
         }
     }

@@ -100,7 +100,7 @@ impl Reader<'_> {
                 self.extend(span.end);
             }
             EventKind::Scalar | EventKind::StdTableClose | EventKind::ArrayTableClose => {
-                self.extend(span.end)
+                self.extend(span.end);
             }
             EventKind::Newline if self.depth == 0 => self.finish(),
             _ => {}
@@ -146,7 +146,7 @@ mod tests {
     fn statements_are_found_with_their_keys_and_places() {
         let text = "top = 1 # x\r\na.\"b c\" = [\n 1, # [no]\n {x=1},\n]\n[t]\nk = '''\n[no]\n''' # end\n[[t.l]]\nz = {a.b = 1}";
         let found: Vec<(String, &str)> =
-            statements(text).iter().map(|s| (s.path.join("/"), &text[s.span.clone()])).collect();
+            statements(text).iter().map(|s| (s.path.join("/"), text.get(s.span.clone()).unwrap())).collect();
         let expected = [
             ("top", "top = 1"),
             ("a/b c", "a.\"b c\" = [\n 1, # [no]\n {x=1},\n]"),

@@ -1,0 +1,8 @@
+//! Command-line programs as tools of the Model Context Protocol.
+//!
+//! A [`Tree`] takes the command tree of a clap program: every leaf command is a tool, and a call of it becomes an argument
+//! vector, without a shell.
+
+mod program;
+
+pub use self::program::{ArgvError, Leaf, Tree, TreeError};

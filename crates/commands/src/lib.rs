@@ -3,6 +3,8 @@
 //! A [`Tree`] takes the command tree of a clap program: every leaf command is a tool, and a call of it becomes an argument
 //! vector, without a shell.
 
+mod policy;
 mod program;
 
+pub use self::policy::{Decision, Policy, PolicyError, Rule};
 pub use self::program::{ArgvError, Leaf, Tree, TreeError};

@@ -215,7 +215,7 @@ fn a_server_describes_itself() {
 
 #[test]
 fn a_tool_may_be_called_by_its_other_names_and_is_listed_by_its_own() {
-    let say = |text: &'static str| Tool::new(text).run(async move || text);
+    let say = |text: &'static str| Tool::new(text).run(move || async move { text });
     let server = Server::new("test")
         .with((say("list").alias("component list").alias("ls"), say("other").alias("ls").alias("list")))
         .handle()

@@ -70,6 +70,12 @@ impl Guard {
         }
         drop(signals);
         let id = Pid::from_raw(id).filter(|_| id > 0).ok_or_else(io::Error::last_os_error)?;
+        drop(theirs);
+        // No child starts before the guard has left our group and let go of our descriptors.
+        let ready = rustix::io::retry_on_intr(|| rustix::io::read(&ours, &mut [0]))?;
+        if ready == 0 {
+            return Err(io::Error::other("the guard ended at once"));
+        }
         Ok(Self { id, socket: ours, made_by: std::process::id() })
     }
 
@@ -89,7 +95,8 @@ fn watch(socket: BorrowedFd<'_>, roll: BorrowedFd<'_>, scratch: &mut Scratch, hi
     let _ = rustix::process::chdir(c"/");
     let _ = rustix::thread::set_name(c"trunkline-guard");
     close_others([socket.as_raw_fd(), roll.as_raw_fd()], highest);
-    let mut byte = [0];
+    let mut byte = [1];
+    let _ = rustix::io::write(socket, &byte);
     while let Err(rustix::io::Errno::INTR) | Ok(1..) = rustix::io::read(socket, &mut byte) {}
     sweep::end_all(roll, scratch);
     drop(over);

@@ -75,11 +75,15 @@ impl Shared {
         self.channel.wake();
     }
 
-    fn finish(&self, exit: Exit) {
+    fn finish(&self, exit: Exit, life: Life) {
         self.state.send_if_modified(|state| {
             let first = !matches!(state.phase, Phase::Over(_));
             if first {
                 state.phase = Phase::Over(exit);
+            }
+            // Whoever ends closes its pipes, and what is seen of that first says nothing.
+            if life == Life::Ended && state.cause != Cause::Asked {
+                state.cause = Cause::Itself;
             }
             first
         });
@@ -153,11 +157,11 @@ pub(super) async fn supervise(
     let over = OverAnyway(&shared);
     let mut reading = pin!(read_stderr(stderr, &shared, observer));
     let mut is_read = false;
-    let has_ended = {
+    let life = {
         let mut living = pin!(live(&mut child, &shared, grace));
         loop {
             tokio::select! {
-                has_ended = &mut living => break has_ended,
+                life = &mut living => break life,
                 () = &mut reading, if !is_read => is_read = true,
             }
         }
@@ -165,27 +169,36 @@ pub(super) async fn supervise(
     if !is_read {
         is_read = tokio::time::timeout(STRAGGLERS, &mut reading).await.is_ok();
     }
-    let exit = ending::reap(child, has_ended);
+    let exit = ending::reap(child, life != Life::Hangs);
     if !is_read {
         let _ = tokio::time::timeout(STRAGGLERS, &mut reading).await;
     }
-    shared.finish(exit);
+    shared.finish(exit, life);
     drop(over);
 }
 
+/// What became of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// It ended without a signal of ours.
+    Ended,
+    /// It was made to end.
+    Forced,
+    /// It was killed and did not end: a process can hang in the kernel.
+    Hangs,
+}
+
 /// Waits until the server has ended, by itself or because it has to.
-///
-/// Tells whether it did: a process can hang in the kernel.
-async fn live(child: &mut Child, shared: &Shared, grace: Grace) -> bool {
+async fn live(child: &mut Child, shared: &Shared, grace: Grace) -> Life {
     let cause = tokio::select! {
-        () = ending::exited(child) => return true,
+        () = ending::exited(child) => return Life::Ended,
         cause = shared.asked() => cause,
     };
     let patience = if cause == Cause::Asked { grace.input } else { CLOSED_PIPE.min(grace.input) };
     if tokio::time::timeout(patience, ending::exited(child)).await.is_ok() {
-        return true;
+        return Life::Ended;
     }
-    ending::force(child, grace.term).await
+    if ending::force(child, grace.term).await { Life::Forced } else { Life::Hangs }
 }
 
 async fn read_stderr(mut stderr: Reader, shared: &Shared, observer: Option<Observer>) {
@@ -211,6 +224,6 @@ struct OverAnyway<'a>(&'a Shared);
 
 impl Drop for OverAnyway<'_> {
     fn drop(&mut self) {
-        self.0.finish(Exit::Unknown);
+        self.0.finish(Exit::Unknown, Life::Hangs);
     }
 }

@@ -4,12 +4,13 @@ use std::ffi::CStr;
 use std::io::Write as _;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::process::{Pid, Signal};
 
-use super::roll::{ROLL_BYTES, members};
+use super::super::census::MOST_CHILDREN;
+use super::roll::{Member, ROLL_BYTES, members};
 
 /// How many processes can be kept in mind. Members of groups are ended however many they are.
 const MOST_DOOMED: usize = 4096;
@@ -17,11 +18,11 @@ const MOST_DOOMED: usize = 4096;
 /// How long one round waits for processes to end.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// How many rounds long processes are asked to end before they are made to: two seconds.
-const ROUNDS_OF_GRACE: usize = 100;
+/// How long processes are asked to end before they are made to.
+const GRACE: Duration = Duration::from_secs(2);
 
-/// How many rounds there are in all. A process that cannot even be killed is left after ten seconds.
-const ROUNDS: usize = 500;
+/// When a process that cannot even be killed is left alone.
+const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// How deep descendants are looked for in one round.
 const GENERATIONS: usize = 64;
@@ -29,6 +30,7 @@ const GENERATIONS: usize = 64;
 /// The memory that the guard works in.
 pub(super) struct Scratch {
     roll: Box<[u8]>,
+    members: Vec<Member>,
     doomed: Vec<Doomed>,
     names: Box<[MaybeUninit<u8>]>,
 }
@@ -46,6 +48,7 @@ impl Scratch {
     pub(super) fn new() -> Self {
         Self {
             roll: vec![0; ROLL_BYTES].into(),
+            members: Vec::with_capacity(MOST_CHILDREN),
             doomed: Vec::with_capacity(MOST_DOOMED),
             names: vec![MaybeUninit::uninit(); 16 * 1024].into(),
         }
@@ -54,41 +57,48 @@ impl Scratch {
 
 /// Ends everything that is on the roll, and what descends from it.
 pub(super) fn end_all(roll: BorrowedFd<'_>, scratch: &mut Scratch) {
-    if read_all(roll, &mut scratch.roll).is_none() || members(&scratch.roll).next().is_none() {
+    if read_all(roll, &mut scratch.roll).is_none() {
         return;
     }
-    let Ok(proc) =
-        rustix::fs::open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-    else {
+    // There is room for as many as a roll can have.
+    scratch.members.extend(members(&scratch.roll).take(MOST_CHILDREN));
+    if scratch.members.is_empty() {
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(proc) = rustix::fs::open(c"/proc", flags, Mode::empty()) else {
         // Without it only the groups can be found.
-        end_groups(&scratch.roll, Signal::KILL);
+        end_groups(&scratch.members);
         return;
     };
-    for round in 0..ROUNDS {
+    let began = Instant::now();
+    while began.elapsed() < GIVEN_UP {
         scratch.doomed.retain(|doomed| is_there(&proc, doomed));
         find(&proc, scratch);
         if scratch.doomed.is_empty() {
             return;
         }
-        let signal = if round < ROUNDS_OF_GRACE { Signal::TERM } else { Signal::KILL };
-        if signal == Signal::KILL {
-            end_groups(&scratch.roll, signal);
-        }
-        for doomed in &mut scratch.doomed {
-            // Asking twice would let a program that ends in its own time believe that somebody is impatient.
-            if signal == Signal::KILL || !std::mem::replace(&mut doomed.asked, true) {
-                send(doomed.id, signal);
-            }
+        if began.elapsed() < GRACE {
+            ask(&mut scratch.doomed);
+        } else {
+            end_groups(&scratch.members);
+            scratch.doomed.iter().for_each(|doomed| send(doomed.id, Signal::KILL));
         }
         std::thread::sleep(ROUND);
     }
 }
 
-fn end_groups(roll: &[u8], signal: Signal) {
-    for member in members(roll) {
-        if let Some(group) = pid(member.group) {
-            let _ = rustix::process::kill_process_group(group, signal);
-        }
+/// Asks every process once; one that ends in its own time must not believe that somebody is impatient.
+fn ask(doomed: &mut [Doomed]) {
+    for doomed in doomed.iter_mut().filter(|doomed| !doomed.asked) {
+        send(doomed.id, Signal::TERM);
+        doomed.asked = true;
+    }
+}
+
+fn end_groups(members: &[Member]) {
+    for group in members.iter().filter_map(|member| pid(member.group)) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
 }
 
@@ -104,21 +114,18 @@ fn pid(number: u64) -> Option<Pid> {
 
 /// Adds to the doomed who is in a group of the roll, who holds one of its pipes, and who descends from a doomed one.
 fn find(proc: &OwnedFd, scratch: &mut Scratch) {
-    let itself = u64::from(std::process::id());
+    // Whoever took us in when our parent ended took in others too, and is the last who may be taken for a child.
+    let spared = [1, u64::from(std::process::id()), u64::from(std::os::unix::process::parent_id())];
     for _ in 0..GENERATIONS {
         let before = scratch.doomed.len();
-        let Scratch { roll, doomed, names } = scratch;
+        let Scratch { members, doomed, names, .. } = scratch;
         for_each_process(proc, names, |id| {
-            if id == itself || doomed.len() == doomed.capacity() || doomed.iter().any(|known| known.id == id)
-            {
+            let known = spared.contains(&id) || doomed.iter().any(|known| known.id == id);
+            if known || doomed.len() == doomed.capacity() {
                 return;
             }
             let Some(stat) = Stat::read(proc, id).filter(|stat| !stat.is_over) else { return };
-            let descends = doomed.iter().any(|known| known.id == stat.parent);
-            if descends
-                || members(roll).any(|member| member.group == stat.group)
-                || holds_pipe(proc, id, roll)
-            {
+            if stat.belongs_to(members, doomed) || holds_pipe(proc, id, members) {
                 doomed.push(Doomed { id, began: stat.began, asked: false });
             }
         });
@@ -145,14 +152,14 @@ fn for_each_process(proc: &OwnedFd, names: &mut [MaybeUninit<u8>], mut visit: im
 }
 
 /// Tells whether one of a process's standard descriptors is a pipe of the roll.
-fn holds_pipe(proc: &OwnedFd, id: u64, roll: &[u8]) -> bool {
+fn holds_pipe(proc: &OwnedFd, id: u64, members: &[Member]) -> bool {
     (0..3).any(|fd| {
         let mut path = [0; 48];
         let mut target = [0; 64];
         let Some(path) = write_path(&mut path, format_args!("{id}/fd/{fd}\0")) else { return false };
         let Ok(target) = read_link(proc, path, &mut target) else { return false };
         let inode = target.strip_prefix(b"pipe:[").and_then(|rest| number(rest.strip_suffix(b"]")?));
-        inode.is_some_and(|inode| members(roll).any(|member| member.pipes.contains(&inode)))
+        inode.is_some_and(|inode| members.iter().any(|member| member.pipes.contains(&inode)))
     })
 }
 
@@ -180,6 +187,13 @@ impl Stat {
         let mut text = [0; 1024];
         let length = rustix::io::read(&file, &mut text).ok()?;
         Self::parse(text.get(..length)?)
+    }
+
+    /// Tells whether the process is in a group of the roll, or a child of a doomed one.
+    fn belongs_to(&self, members: &[Member], doomed: &[Doomed]) -> bool {
+        // A child that we did not live to know the group of has 0 there, and so have the kernel's own processes.
+        let in_group = self.group != 0 && members.iter().any(|member| member.group == self.group);
+        in_group || doomed.iter().any(|known| known.id == self.parent)
     }
 
     /// Reads `id (name) state parent group …`; the name may have blanks and parentheses of its own.
@@ -221,6 +235,25 @@ fn read_all(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_members_of_a_known_group_and_children_of_the_doomed_belong_to_the_roll() {
+        let member = |group| Member { group, pipes: [1, 2] };
+        let stat = |parent, group| Stat { parent, group, began: 0, is_over: false };
+        let doomed = [Doomed { id: 70, began: 0, asked: false }];
+        let table = [
+            (stat(1, 50), true),
+            (stat(70, 60), true),
+            (stat(1, 60), false),
+            (stat(1, 70), false),
+            // The first process, and the kernel's: without a group, as a child that is just being started.
+            (stat(0, 0), false),
+            (stat(2, 0), false),
+        ];
+        for (stat, expected) in table {
+            assert_eq!(stat.belongs_to(&[member(50), member(0)], &doomed), expected, "{stat:?}");
+        }
+    }
 
     #[test]
     fn the_line_of_a_process_is_read_whatever_its_name_is() {

@@ -94,8 +94,7 @@ impl Child {
             return Poll::Ready(());
         }
         let wait = std::pin::pin!(self.process.wait());
-        std::future::Future::poll(wait, cx)
-            .map(|status| self.exit = Some(status.map_or(Exit::Unknown, Exit::from)))
+        Future::poll(wait, cx).map(|status| self.exit = Some(status.map_or(Exit::Unknown, Exit::from)))
     }
 
     /// Ends the process: there is no way to ask one without a window.

@@ -19,7 +19,7 @@ use crate::tool::ToolEntry;
 pub(crate) struct Registry {
     pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolEntry>>,
     /// The other names by which tools may be called, which are not listed.
-    aliases: BTreeMap<Arc<str>, Arc<ToolEntry>>,
+    pub(crate) aliases: BTreeMap<Arc<str>, Arc<ToolEntry>>,
     pub(crate) prompts: BTreeMap<Arc<str>, Arc<PromptEntry>>,
     pub(crate) resources: BTreeMap<Arc<str>, Arc<ResourceEntry>>,
     pub(crate) templates: BTreeMap<Arc<str>, Arc<TemplateEntry>>,

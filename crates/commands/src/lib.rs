@@ -4,7 +4,7 @@
 //! vector, without a shell.
 
 mod policy;
-mod program;
+mod tree;
 
 pub use self::policy::{Decision, Policy, PolicyError, Rule};
-pub use self::program::{ArgvError, Leaf, Tree, TreeError};
+pub use self::tree::{ArgvError, Leaf, Tree, TreeError};

@@ -1,3 +1,16 @@
+//! A clap program seen as tools: its leaf commands, their schemas, and the way from a call to a command line.
+
+mod argument;
+mod argv;
+mod leaf;
+mod name;
+mod probe;
+mod relations;
+mod schema;
+mod spelling;
+mod twin;
+mod value;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +19,15 @@ use clap::parser::ValueSource;
 use clap::{Arg, Command};
 use serde_json::{Map, Value};
 
-use super::argument::{Argument, Shape};
-use super::argv::{ArgvError, Layout, Prefix};
-use super::leaf::{Always, Leaf};
-use super::name;
-use super::relations::Relations;
-use super::schema::schema;
-use super::spelling::Spelling;
-use super::twin::Twin;
+use self::argument::{Argument, Shape};
+pub use self::argv::ArgvError;
+use self::argv::{Layout, Prefix};
+use self::leaf::Always;
+pub use self::leaf::Leaf;
+use self::relations::Relations;
+use self::schema::schema;
+use self::spelling::Spelling;
+use self::twin::Twin;
 
 /// The commands of a clap program that callers may see, made once and kept.
 #[derive(Debug)]
@@ -260,7 +274,7 @@ fn prefix(command: &Command, words: &[OsString]) -> Result<Prefix, TreeError> {
     let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
     let line = name.into_iter().chain(words.iter().cloned());
     let read = lenient.try_get_matches_from_mut(line);
-    let read = read.map_err(|error| TreeError::Prefix(super::twin::words(&error)))?;
+    let read = read.map_err(|error| TreeError::Prefix(twin::words(&error)))?;
     if let Some((sub, _)) = read.subcommand() {
         return Err(TreeError::Prefix(format!("`{sub}` is a command")));
     }

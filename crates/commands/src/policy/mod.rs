@@ -29,6 +29,8 @@ use self::pattern::Pattern;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<Rule>,
+    /// A policy that has to allow what this one allows.
+    outer: Option<Box<Policy>>,
 }
 
 /// One rule.
@@ -68,7 +70,7 @@ impl Policy {
             let pattern = Pattern::parse(pattern).ok()?;
             Some(Rule { effect: Effect::Deny, pattern, preset: Some("golem") })
         });
-        Self { rules: rules.collect() }
+        Self { rules: rules.collect(), outer: None }
     }
 
     /// Reads rules, one a text: `allow PATTERN`, `deny PATTERN` or `preset golem`.
@@ -104,10 +106,13 @@ impl Policy {
         Ok(())
     }
 
-    /// Adds all rules of another policy behind those of this one.
+    /// Allows only what another policy allows too.
     #[must_use]
-    pub fn then(mut self, other: Self) -> Self {
-        self.rules.extend(other.rules);
+    pub fn within(mut self, other: Self) -> Self {
+        self.outer = Some(Box::new(match self.outer.take() {
+            Some(outer) => outer.within(other),
+            None => other,
+        }));
         self
     }
 
@@ -119,7 +124,10 @@ impl Policy {
             Some(rule) => rule.effect == Effect::Allow,
             None => self.rules.iter().all(|rule| rule.effect == Effect::Deny),
         };
-        Decision { allowed, rule }
+        match &self.outer {
+            Some(outer) if allowed => outer.decide(&words),
+            _ => Decision { allowed, rule },
+        }
     }
 }
 
@@ -216,6 +224,17 @@ mod tests {
         ] {
             let expected = expected.replace("` (preset golem)", " (preset golem)`");
             assert_eq!(decide(rules, path), expected, "{rules:?} {path}");
+        }
+    }
+
+    #[test]
+    fn a_policy_within_another_allows_what_both_allow() {
+        let policy = |rules: &[&str]| Policy::from_rules(rules).unwrap();
+        let both = policy(&["deny a b"]).within(policy(&["allow a *"])).within(policy(&["deny a c"]));
+        for (path, allowed) in
+            [(&["a", "d"], true), (&["a", "b"], false), (&["x", "d"], false), (&["a", "c"], false)]
+        {
+            assert_eq!(both.decide(path).is_allowed(), allowed, "{path:?}");
         }
     }
 

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::glob;
+
 /// A pattern over the words of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
@@ -20,7 +22,11 @@ impl Pattern {
     }
 
     pub(super) fn matches(&self, path: &[&str]) -> bool {
-        matches(&self.words, path)
+        glob::matches(&self.words, path, |at| match self.words.get(at).map(String::as_str) {
+            Some("**") => true,
+            Some("*") => at + 1 == self.words.len(),
+            _ => false,
+        })
     }
 }
 
@@ -28,63 +34,4 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words.join(" "))
     }
-}
-
-/// Matches with one step back at a time: the last `**` takes one word more whenever the rest does not fit.
-fn matches(words: &[String], path: &[&str]) -> bool {
-    let is_any_number = |at: usize| match words.get(at).map(String::as_str) {
-        Some("**") => true,
-        Some("*") => at + 1 == words.len(),
-        _ => false,
-    };
-    let (mut word, mut step) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while step < path.len() || word < words.len() {
-        if is_any_number(word) {
-            back = Some((word, step));
-            word += 1;
-            continue;
-        }
-        let fits = match (words.get(word), path.get(step)) {
-            (Some(pattern), Some(segment)) => fits(pattern, segment),
-            _ => false,
-        };
-        if fits {
-            (word, step) = (word + 1, step + 1);
-        } else {
-            match back {
-                Some((any, from)) if from < path.len() => {
-                    back = Some((any, from + 1));
-                    (word, step) = (any + 1, from + 1);
-                }
-                _ => return false,
-            }
-        }
-    }
-    true
-}
-
-/// Matches one word, in which `*` is any characters and `?` one.
-fn fits(pattern: &str, segment: &str) -> bool {
-    let (pattern, segment): (Vec<char>, Vec<char>) = (pattern.chars().collect(), segment.chars().collect());
-    let (mut p, mut s) = (0, 0);
-    let mut back: Option<(usize, usize)> = None;
-    while s < segment.len() || p < pattern.len() {
-        match (pattern.get(p), segment.get(s)) {
-            (Some('*'), _) => {
-                back = Some((p, s));
-                p += 1;
-            }
-            (Some('?'), Some(_)) => (p, s) = (p + 1, s + 1),
-            (Some(wanted), Some(there)) if wanted == there => (p, s) = (p + 1, s + 1),
-            _ => match back {
-                Some((star, from)) if from < segment.len() => {
-                    back = Some((star, from + 1));
-                    (p, s) = (star + 1, from + 1);
-                }
-                _ => return false,
-            },
-        }
-    }
-    true
 }

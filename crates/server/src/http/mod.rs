@@ -15,6 +15,7 @@ mod listener;
 mod modern;
 mod options;
 mod peer;
+mod port_file;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;
@@ -32,4 +33,5 @@ pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
 pub use self::options::{HttpOptions, SsePaths};
 pub use self::peer::PeerInfo;
+pub use self::port_file::PortFile;
 pub use self::tls::{Tls, TlsError};

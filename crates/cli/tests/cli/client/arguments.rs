@@ -7,7 +7,7 @@ use crate::process::{file, folder, run};
 fn arguments_become_what_the_schema_wants() {
     let peer = Peer::start();
     for way in WAYS {
-        assert_eq!(output(&peer, way, &["call", "add", "a=2", "b=3"]).trim_end(), "result: 5", "{way}");
+        assert_eq!(output(&peer, way, &["call", "add", "a=2", "b=3"]).trim_end(), "5", "{way}");
     }
     let file = file(&folder("arguments_from_a_file"), "arguments.json", r#"{"a": 40, "b": 2}"#, 0o600);
     for words in [
@@ -17,7 +17,7 @@ fn arguments_become_what_the_schema_wants() {
         &["call", "add", &format!("@{file}")],
         &["call", "add", "--json-args", &format!("@{file}"), "b=2"],
     ] {
-        assert_eq!(output(&peer, "modern", words).trim_end(), "result: 42", "{words:?}");
+        assert_eq!(output(&peer, "modern", words).trim_end(), "42", "{words:?}");
     }
 }
 
@@ -26,7 +26,7 @@ fn standard_input_is_an_argument_or_all_of_them() {
     let peer = Peer::start();
     let url = peer.url();
     let whole = run(&["call", &url, "add", "@-"], r#"{"a":1,"b":1}"#);
-    assert_eq!(whole.stdout.trim_end(), "result: 2", "{whole:?}");
+    assert_eq!(whole.stdout.trim_end(), "2", "{whole:?}");
     let one = run(&["call", &url, "test_custom_header", "value=@-", "--json"], "typed");
     assert_eq!(one.code, Some(0), "{one:?}");
     assert!(one.stdout.contains("typed"), "{one:?}");

@@ -73,5 +73,5 @@ n=$((n+1))
 done"#;
     let finished = against(script, &["tools"]);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
-    assert!(finished.stderr.contains("cursor"), "{finished:?}");
+    assert!(finished.stderr.contains("go round in a circle"), "{finished:?}");
 }

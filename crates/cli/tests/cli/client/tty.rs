@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use crate::process::DEADLINE;
 
@@ -36,6 +36,10 @@ impl Terminal {
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        // Else what is written right after Ctrl-C is thrown away together with what was written before.
+        let mut modes = tcgetattr(&master).unwrap();
+        modes.local_modes |= LocalModes::NOFLSH;
+        tcsetattr(&master, OptionalActions::Now, &modes).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let child = Command::new("setsid")
             .args(["sh", "-c", TAKE_TERMINAL, "sh", env!("CARGO_BIN_EXE_trunkline")])

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
 use trunkline_protocol::{Level, Revision};
+use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
@@ -25,6 +26,7 @@ pub struct Builder {
     on_log: Option<Arc<LogFn>>,
     level: Option<Level>,
     verdicts: Verdicts,
+    dialer: Dialer,
 }
 
 impl Default for Builder {
@@ -39,6 +41,7 @@ impl Default for Builder {
             on_log: None,
             level: None,
             verdicts: Verdicts::default(),
+            dialer: Dialer::default(),
         }
     }
 }
@@ -103,6 +106,12 @@ impl Builder {
         self
     }
 
+    /// Sets how connections to addresses are opened: through which proxies, within which time, trusting whom.
+    pub fn dialer(mut self, dialer: Dialer) -> Self {
+        self.dialer = dialer;
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -116,6 +125,7 @@ impl Builder {
             headers: self.headers,
             env: self.env,
             verdicts: self.verdicts,
+            dialer: self.dialer,
             ids: Ids::default(),
         };
         let mut attempts = Attempts::default();

@@ -1,11 +1,12 @@
 //! What a server says outside of any call: changes, log messages, and questions that no call caused.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
+use futures_util::stream::StreamExt as _;
 use trunkline_protocol::{Refusal, Request};
 
 use crate::carrier::{AsideEvent, AsideReceiver};
@@ -88,7 +89,11 @@ fn answer(
     let (input, inner) = (client.input.clone(), inner.clone());
     Box::pin(async move {
         let answer = match question {
-            Ok(question) => input.answer(Origin::Session, question).await,
+            // A handler that panics is one question's misfortune, and not that of everything that comes after it.
+            Ok(question) => AssertUnwindSafe(async { input.answer(Origin::Session, question).await })
+                .catch_unwind()
+                .await
+                .unwrap_or(Err(Refusal::PANICKED)),
             Err(refusal) => Err(refusal),
         };
         let Some(client) = inner.upgrade() else { return };

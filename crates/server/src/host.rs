@@ -275,7 +275,7 @@ impl Binding for Http {
         let options = self.options.unwrap_or_else(|| HttpOptions::for_address(address.ip()));
         tracing::info!("listening on http://{address}{}", options.path);
         let endpoint = host.http(options);
-        match http::serve(listener, &endpoint, endpoint.clone(), self.grace).await? {
+        match http::serve(listener, &endpoint, endpoint.in_place(), self.grace).await? {
             Drained::Cleanly => Ok(()),
             Drained::Aborted(calls) => Err(ServeError::Aborted(calls)),
         }

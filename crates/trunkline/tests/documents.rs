@@ -69,13 +69,16 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/configuration.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/write-a-transport.md",
     ] {
         let spans = code_spans(&read(document));
         let named = spans.iter().filter(|span| {
+            // The configuration is a file of whoever uses trunkline.
             !span.contains([' ', '{', '*'])
+                && *span != "trunkline.toml"
                 && (span.ends_with(".rs") || span.ends_with(".md") || span.ends_with(".toml"))
         });
         for path in named {
@@ -107,7 +110,7 @@ fn tests_that_hold_the_invariants_are_there() {
     let named: Vec<_> = spans.iter().filter(sentence).collect();
     assert!(named.len() >= 10, "every invariant names its test: {named:?}");
     for test in named {
-        assert!(sources.contains(&format!("fn {test}()")), "ARCHITECTURE.md names {test}");
+        assert!(sources.contains(&format!("fn {test}(")), "ARCHITECTURE.md names {test}");
     }
 }
 

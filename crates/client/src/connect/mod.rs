@@ -6,8 +6,10 @@
 mod attempt;
 mod channel;
 mod handshake;
+mod http;
 mod probe;
 mod verdicts;
+mod websocket;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,12 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_protocol::Revision;
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
+use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Target};
 
 pub use self::attempt::Attempt;
 pub(crate) use self::attempt::Attempts;
 pub use self::verdicts::Verdicts;
-use crate::carrier::{AsideReceiver, Carrier};
+use crate::carrier::{AsideReceiver, Carrier, ChannelLimits, Headers, HttpLimits};
 use crate::edge::Edge;
 use crate::error::{Error, Unreachable};
 use crate::limits::Limits;
@@ -38,7 +41,35 @@ pub(crate) struct Plan {
     /// Variables for a program that is started.
     pub(crate) env: Vec<(String, Secret)>,
     pub(crate) verdicts: Verdicts,
+    /// Opens connections to addresses.
+    pub(crate) dialer: Dialer,
     pub(crate) ids: Ids,
+}
+
+impl Plan {
+    /// Returns the bounds of a channel.
+    pub(crate) fn channel_limits(&self) -> ChannelLimits {
+        let Limits { bounds, in_flight, queued_bytes, noise, .. } = self.limits;
+        ChannelLimits { bounds, in_flight, queued_bytes, noise }
+    }
+
+    /// Returns the bounds of what comes over HTTP.
+    pub(crate) fn http_limits(&self) -> HttpLimits {
+        let Limits { bounds, message_bytes, in_flight, noise, .. } = self.limits;
+        HttpLimits { bounds, message_bytes, in_flight, noise }
+    }
+
+    /// Returns the headers that go with every request.
+    ///
+    /// # Errors
+    /// One of them is none, or is not the program's to set.
+    pub(crate) fn headers(&self) -> Result<Headers, Error> {
+        let mut headers = Headers::default();
+        for (name, value) in &self.headers {
+            headers.add(name, value).map_err(|error| Error::Invalid(error.to_string()))?;
+        }
+        Ok(headers)
+    }
 }
 
 /// The ids of one client's requests, which are never used twice.
@@ -91,6 +122,10 @@ pub(crate) async fn connect(
         Target::Command(command) => {
             channel::connect(&channel::Source::Command(command), plan, attempts).await
         }
+        Target::Url(url) if url.scheme().is_websocket() => {
+            channel::connect(&channel::Source::WebSocket(url), plan, attempts).await
+        }
+        Target::Url(url) => http::connect(&url, plan, attempts).await,
         Target::Name { name, .. } => Err(Error::Invalid(format!(
             "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its path \
              before it, or resolve the name in a configuration first"

@@ -23,7 +23,8 @@ use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::OtherOrigin;
 
-pub(crate) use self::head::{HeaderError, Headers};
+pub(crate) use self::answer::refusal;
+pub(crate) use self::head::Headers;
 use self::shared::Shared;
 pub(crate) use self::sse_pair::SsePair;
 use super::{Aside, Carrier, Exchange, Loss, Outgoing, Posted};

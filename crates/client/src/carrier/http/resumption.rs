@@ -27,6 +27,8 @@ pub(super) struct Resumption {
     last: Option<HeaderValue>,
     retry: Option<Duration>,
     failures: u32,
+    /// Streams in a row that said nothing.
+    empty: u32,
 }
 
 impl Resumption {
@@ -40,7 +42,14 @@ impl Resumption {
         if let Some(retry) = event.retry_ms {
             self.retry = Some(Duration::from_millis(retry));
         }
-        self.failures = 0;
+        (self.failures, self.empty) = (0, 0);
+    }
+
+    /// Counts a stream that has ended, and returns how many in a row said nothing.
+    pub(super) fn count_end(&mut self) -> u32 {
+        let before = self.empty;
+        self.empty = before.saturating_add(1);
+        before
     }
 
     /// Returns the id of the last event, if the stream can be taken up again at all.

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -17,7 +17,7 @@ use trunkline_transport::http::{
 };
 
 use super::HttpLimits;
-use super::answer::{self, Answer, InSession};
+use super::answer::{self, Answer, InSession, explain};
 use super::events::Events;
 use super::head::{self, Headers};
 use super::session::Session;
@@ -38,6 +38,9 @@ const MOST_BESIDE: usize = 64;
 /// How much of the body of a refusal is read, for people.
 const EXCERPT_BYTES: usize = 2048;
 
+/// The longest way within the origin to where the server is.
+const MOST_REDIRECTS: usize = 3;
+
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What the requests to one endpoint have in common.
@@ -46,10 +49,18 @@ pub(super) struct Shared {
     pub(super) aside: Aside,
     pub(super) places: Arc<Semaphore>,
     http: HttpClient,
-    place: Place,
+    place: Mutex<Endpoint>,
     post_headers: HeaderMap,
     stream_headers: HeaderMap,
     state: Mutex<State>,
+}
+
+/// Where requests go.
+struct Endpoint {
+    url: Url,
+    place: Place,
+    /// Something was answered there, so that it does not move any more.
+    is_settled: bool,
 }
 
 #[derive(Default)]
@@ -93,7 +104,7 @@ impl Shared {
             limits,
             aside,
             places: Arc::new(Semaphore::new(limits.in_flight)),
-            place: http.place(url)?,
+            place: Mutex::new(Endpoint { place: http.place(url)?, url: url.clone(), is_settled: false }),
             http,
             post_headers: headers.post(),
             stream_headers: headers.stream(),
@@ -104,7 +115,7 @@ impl Shared {
     /// Sends a request of the protocol and judges the head of its response.
     pub(super) async fn send(&self, outgoing: &mut Outgoing) -> Result<(Answer, HttpResponse), Loss> {
         let mut headers = self.post_headers.clone();
-        head::mirror(&mut headers, outgoing.headers());
+        head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
         if outgoing.mirror == Mirror::Nothing {
             // A handshake ends the session that was.
             self.leave();
@@ -142,7 +153,7 @@ impl Shared {
     /// Sends a notification or an answer.
     pub(super) async fn post(&self, posted: Posted) -> Result<(), Loss> {
         let mut headers = self.post_headers.clone();
-        head::mirror(&mut headers, posted.headers());
+        head::mirror(&mut headers, &posted.mirror, None);
         let session = self.enter(&posted.mirror, &mut headers);
         self.deliver(posted.body, headers, session).await
     }
@@ -236,22 +247,34 @@ impl Shared {
     pub(super) async fn close(&self) {
         let beside = std::mem::take(&mut self.lock().beside);
         let _ = timeout(LAST_WORDS_WITHIN, beside.join_all()).await;
+        if let Some(headers) = self.parting() {
+            self.delete(headers).await;
+        }
+    }
+
+    /// Lets everything go at once; what is being posted still is, and the server hears of the end if there is somebody
+    /// who can tell it.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        self.lock().beside.detach_all();
+        let Some(headers) = self.parting() else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        let shared = self.clone();
+        runtime.spawn(async move { shared.delete(headers).await });
+    }
+
+    /// Leaves the session, and returns the headers that say which it was; nothing if the server keeps none.
+    fn parting(&self) -> Option<HeaderMap> {
         let session = self.leave();
         let mut headers = self.stream_headers.clone();
-        if session.name_whole(&mut headers) == InSession::No {
-            return;
-        }
-        // A server need not offer this, and a session that is gone already is what was wanted.
+        (session.name_whole(&mut headers) == InSession::Yes).then_some(headers)
+    }
+
+    /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
+    async fn delete(&self, headers: HeaderMap) {
         let deleting = self.exchange(HttpMethod::DELETE, headers, Bytes::new());
         if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
             tracing::debug!(%error, "the session was not ended");
         }
-    }
-
-    /// Lets everything go at once; what is being posted is still posted.
-    pub(super) fn abandon(&self) {
-        self.leave();
-        self.lock().beside.detach_all();
     }
 
     async fn exchange(
@@ -260,7 +283,42 @@ impl Shared {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
-        self.http.send(HttpRequest { method, place: self.place.clone(), headers, body }).await
+        let (place, is_settled) = {
+            let endpoint = self.endpoint();
+            (endpoint.place.clone(), endpoint.is_settled)
+        };
+        let mut request = HttpRequest { method, place, headers, body };
+        if !is_settled {
+            for _ in 0..MOST_REDIRECTS {
+                let response = self.http.send(request.clone()).await?;
+                match self.follow(&response) {
+                    Some(place) => request.place = place,
+                    None => return Ok(response),
+                }
+                response.body.finish();
+            }
+        }
+        self.http.send(request).await
+    }
+
+    /// Finds the place that a response says to use instead, which is often only a slash away.
+    ///
+    /// Such a response says that the request was not looked at, and one to another origin is not followed.
+    fn follow(&self, response: &HttpResponse) -> Option<Place> {
+        let mut endpoint = self.endpoint();
+        if !matches!(response.status.as_u16(), 307 | 308) {
+            endpoint.is_settled |= response.status.is_success();
+            return None;
+        }
+        let location = response.headers.get(LOCATION)?.to_str().ok()?;
+        let url = endpoint.url.join(location).ok()?;
+        let place = self.http.place(&url).ok()?;
+        (endpoint.url, endpoint.place) = (url, place.clone());
+        Some(place)
+    }
+
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -284,16 +342,6 @@ pub(super) fn lost(error: &HttpError) -> Loss {
         _ => LossKind::Closed(error.to_string()),
     };
     Loss { reach, kind }
-}
-
-/// Adds the beginning of a body to what a status says, for people.
-pub(super) fn explain(mut loss: Loss, body: &[u8]) -> Loss {
-    if let LossKind::Status { excerpt, .. } = &mut loss.kind
-        && excerpt.is_empty()
-    {
-        *excerpt = answer::excerpt(body);
-    }
-    loss
 }
 
 impl fmt::Debug for Shared {

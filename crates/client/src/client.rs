@@ -220,11 +220,15 @@ impl Client {
     /// Tells the server that the roots have changed, where a server can be told.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection is gone, or the server does not read.
     pub async fn roots_changed(&self) -> Result<(), Error> {
         let notification = self.inner.session.load().edge.roots_changed();
         match notification.filter(|_| self.inner.plan.capabilities.roots()) {
-            Some(posted) => Ok(self.inner.carrier.post(posted).await?),
+            Some(posted) => {
+                let after = self.inner.plan.limits.silent_for;
+                let posted = tokio::time::timeout(after, self.inner.carrier.post(posted)).await;
+                Ok(posted.map_err(|_| Error::TimedOut { after })??)
+            }
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{CacheHint, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
 use trunkline_protocol::{Method, Raw, Refusal, shorten};
@@ -142,14 +143,24 @@ impl Inner {
 
     async fn fetch_list<T: Listed>(self: &Arc<Self>) -> Result<(List<T>, CacheHint, usize), Stopped> {
         let limits = &self.plan.limits;
+        let began = Instant::now();
         let mut list = List { items: Vec::new(), left_out: Vec::new() };
         let mut seen = HashSet::new();
         let mut cursor: Option<Raw> = None;
         let mut cache: Option<CacheHint> = None;
         let mut bytes = 0;
         for _ in 0..limits.pages {
+            // Every page has its own time, and a thousand of them must not have a thousand times as much.
+            if began.elapsed() > limits.call_at_most {
+                return Err(Error::TimedOut { after: began.elapsed() }.into());
+            }
             let page = self.fetch_page::<T>(cursor.as_ref()).await?;
             bytes += page.bytes;
+            if bytes > limits.list_bytes {
+                let method = T::METHOD.as_str();
+                let problem = format!("the pages of `{method}` have more than {} bytes", limits.list_bytes);
+                return Err(Error::Malformed(problem).into());
+            }
             // Whoever may not keep one page may not keep the list.
             let strictest =
                 |kept: CacheHint| CacheHint { ttl_ms: kept.ttl_ms.min(page.cache.ttl_ms), ..kept };

@@ -1,17 +1,21 @@
 //! What a server says outside of any call: changes, log messages, and questions that no call caused.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
-use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
+use futures_util::stream::StreamExt as _;
 use trunkline_protocol::{Refusal, Request};
 
 use crate::carrier::{AsideEvent, AsideReceiver};
 use crate::client::Inner;
 use crate::input::Origin;
 use crate::subscribe::Change;
+
+/// Answers on their way to the server, refusals included; beyond it questions wait, and are refused where they come in.
+const MOST_ANSWERS: usize = 64;
 
 /// Listens for as long as the client lives.
 ///
@@ -28,6 +32,10 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
                     && let Poll::Ready(uri) = client.changes.poll_abandoned(cx)
                 {
                     return Poll::Ready(Event::Abandoned(uri));
+                }
+                // A server that does not read what it is answered is not asked what else it wants.
+                if answering.len() >= MOST_ANSWERS {
+                    return aside.poll_next_but_questions(cx).map(Event::Aside);
                 }
                 aside.poll_next(cx).map(Event::Aside)
             });
@@ -81,7 +89,11 @@ fn answer(
     let (input, inner) = (client.input.clone(), inner.clone());
     Box::pin(async move {
         let answer = match question {
-            Ok(question) => input.answer(Origin::Session, question).await,
+            // A handler that panics is one question's misfortune, and not that of everything that comes after it.
+            Ok(question) => AssertUnwindSafe(async { input.answer(Origin::Session, question).await })
+                .catch_unwind()
+                .await
+                .unwrap_or(Err(Refusal::PANICKED)),
             Err(refusal) => Err(refusal),
         };
         let Some(client) = inner.upgrade() else { return };

@@ -175,8 +175,11 @@ impl From<Server> for Target {
     fn from(server: Server) -> Self {
         let host = OnceLock::new();
         let open = move || {
-            let host = host.get_or_init(|| server.host(HostOptions::default()).map_err(|error| error.to_string()));
-            std::future::ready(host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())))
+            let host =
+                host.get_or_init(|| server.host(HostOptions::default()).map_err(|error| error.to_string()));
+            std::future::ready(
+                host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())),
+            )
         };
         Self::Channel(Opener::new("a server in this process", open))
     }

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use trunkline_protocol::model::{Answer, Question};
 use trunkline_protocol::{Id, Notification, Raw, Refusal, Request, era};
 
@@ -13,6 +13,9 @@ use crate::error::Error;
 
 /// What a call keeps for later while questions are being answered.
 const MOST_BACKLOG: usize = 32;
+
+/// Questions of one call that are open at one time; beyond it they are refused.
+const MOST_OPEN: usize = 16;
 
 /// A call that is open, from its request to its response.
 #[derive(Debug)]
@@ -103,12 +106,22 @@ impl Running {
                     Arrived::Response(outcome) => break Waited::Response(outcome),
                     Arrived::Lost(loss) => break Waited::Lost(loss),
                     Arrived::Notice(notice) => {
+                        let now = Instant::now();
                         if self.notice(inner, call, &notice).is_some_and(|noted| noted == Noted::Progress) {
-                            due = (Instant::now() + self.clock.silent_for).min(at_most);
+                            due = (now + self.clock.silent_for).min(at_most);
+                        }
+                        // Whoever never stops talking would else never let the alarm be heard.
+                        if now >= due {
+                            return Err(Error::TimedOut { after: due - began });
                         }
                     }
                     Arrived::Question(request) => {
-                        let questions = self.gather(inner, call, request, siblings_within).await?;
+                        // A server that asks and does not read what it is answered is as good as silent.
+                        let gathering = self.gather(inner, call, request, siblings_within);
+                        let Ok(questions) = timeout_at(due, gathering).await else {
+                            return Err(Error::TimedOut { after: due - began });
+                        };
+                        let questions = questions?;
                         if !questions.is_empty() {
                             break Waited::Asked(questions);
                         }
@@ -164,6 +177,11 @@ impl Running {
         let capabilities = call.capabilities.as_ref().unwrap_or(&inner.plan.capabilities);
         match self.session.edge.question(request, capabilities) {
             None => Ok(None),
+            Some(Ok(_)) if self.open.len() >= MOST_OPEN => {
+                let refusal = Refusal::TOO_MANY;
+                inner.carrier.post(self.session.edge.answer(&id, Err(&refusal))).await?;
+                Ok(None)
+            }
             Some(Ok(question)) => {
                 self.asked += 1;
                 let key = format!("q{}", self.asked);
@@ -180,8 +198,13 @@ impl Running {
     /// Gives the server its answers; questions that have none are refused.
     ///
     /// # Errors
-    /// The connection is gone.
-    pub(crate) async fn answer(&mut self, inner: &Inner, mut answers: Answers) -> Result<(), Error> {
+    /// The connection is gone, or the server does not read.
+    pub(crate) async fn answer(&mut self, inner: &Inner, answers: Answers) -> Result<(), Error> {
+        let after = self.clock.silent_for;
+        timeout(after, self.post(inner, answers)).await.unwrap_or(Err(Error::TimedOut { after }))
+    }
+
+    async fn post(&mut self, inner: &Inner, mut answers: Answers) -> Result<(), Error> {
         for Open { key, id } in std::mem::take(&mut self.open) {
             let given =
                 answers.iter().position(|(asked, _)| *asked == key).map(|at| answers.swap_remove(at).1);

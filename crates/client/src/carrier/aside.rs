@@ -98,12 +98,17 @@ impl Aside {
 impl AsideReceiver {
     /// Polls for what comes next.
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<AsideEvent> {
+        if let Some(question) = self.shared.lock().questions.pop_front() {
+            return Poll::Ready(AsideEvent::Question(question));
+        }
+        self.poll_next_but_questions(cx)
+    }
+
+    /// Polls for what comes next, and lets questions wait.
+    pub(crate) fn poll_next_but_questions(&self, cx: &mut Context<'_>) -> Poll<AsideEvent> {
         let mut state = self.shared.lock();
         if std::mem::take(&mut state.interrupted) {
             return Poll::Ready(AsideEvent::Interrupted);
-        }
-        if let Some(question) = state.questions.pop_front() {
-            return Poll::Ready(AsideEvent::Question(question));
         }
         if let Some(notice) = state.notices.pop_front() {
             return Poll::Ready(AsideEvent::Notice(notice));

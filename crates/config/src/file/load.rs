@@ -51,14 +51,20 @@ fn check_owner(path: &Path, metadata: &Metadata, chosen: Chosen) -> Result<(), P
     }
     let ourselves = rustix::process::geteuid().as_raw();
     let owner = metadata.uid();
-    // Within a container the superuser reads files that are mounted from outside, and cannot change their owner. One that
-    // merely lies in the folder was not chosen by anybody, and so is not trusted.
-    let is_trusted = owner == ourselves || owner == 0 || (ourselves == 0 && chosen == Chosen::Named);
-    if is_trusted {
+    if is_trusted(owner, ourselves, chosen) {
         return Ok(());
     }
     let what = format!("belongs to another user (id {owner}), who could start programs with it");
     Err(Problem::new(path, what).hint(format!("run `chown {ourselves} {}`, or copy it", shell_word(path))))
+}
+
+/// Tells whether a file of this owner says what we start.
+///
+/// Within a container the superuser reads files that are mounted from outside, and cannot change their owner. One that
+/// merely lies in the folder was not chosen by anybody, and so is not trusted.
+#[cfg(unix)]
+fn is_trusted(owner: u32, ourselves: u32, chosen: Chosen) -> bool {
+    owner == ourselves || owner == 0 || (ourselves == 0 && chosen == Chosen::Named)
 }
 
 /// Writes a path so that a shell takes it for one word.
@@ -73,4 +79,32 @@ fn shell_word(path: &Path) -> String {
 #[cfg(not(unix))]
 fn check_owner(_: &Path, _: &Metadata, _: Chosen) -> Result<(), Problem> {
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_are_not_trusted_unless_the_superuser_names_them() {
+        let table = [
+            (1000, 1000, Chosen::Found, true),
+            (0, 1000, Chosen::Found, true),
+            (1001, 1000, Chosen::Found, false),
+            (1001, 1000, Chosen::Named, false),
+            (1000, 0, Chosen::Named, true),
+            (1000, 0, Chosen::Found, false),
+            (0, 0, Chosen::Found, true),
+        ];
+        for (owner, ourselves, chosen, trusted) in table {
+            assert_eq!(is_trusted(owner, ourselves, chosen), trusted, "{owner} {ourselves} {chosen:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_in_advice_can_be_pasted_into_a_shell() {
+        for (path, word) in [("/a/b.toml", "/a/b.toml"), ("a b", "'a b'"), ("it's", "'it'\\''s'")] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
+    }
 }

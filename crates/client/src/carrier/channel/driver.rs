@@ -12,6 +12,7 @@ use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
     Id, Message, Method, Notification, Raw, Refusal, Request, Response, Revision, emit, era,
 };
+use trunkline_transport::process::Ended;
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::table::{Entry, Table};
@@ -21,8 +22,8 @@ use crate::carrier::{Arrived, Aside, Loss, LossKind, Reach};
 /// Messages taken from the peer in one turn before our own are written.
 const MOST_PER_TURN: usize = 256;
 
-/// How many times the bytes that requests may queue a peer may make us queue by its pings.
-const PINGS_OVER_REQUESTS: usize = 2;
+/// How many times the bytes that requests may queue a peer may make us queue by what it asks.
+const ANSWERS_OVER_REQUESTS: usize = 2;
 
 /// How long a peer that does not read is waited for at the end.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
@@ -105,6 +106,12 @@ impl<C: Channel> Driver<C> {
             match received {
                 Some(Ok(message)) => self.receive(message)?,
                 Some(Err(ReceiveError::TooLong { limit })) => self.skip_too_long(limit),
+                // How a program ended needs no introduction.
+                Some(Err(ReceiveError::Broken(error)))
+                    if error.get_ref().is_some_and(|error| error.is::<Ended>()) =>
+                {
+                    return Err(error.to_string());
+                }
                 Some(Err(other)) => return Err(other.to_string()),
                 None => return Err("the server closed the connection".to_owned()),
             }
@@ -185,7 +192,7 @@ impl<C: Channel> Driver<C> {
 
     fn receive_request(&mut self, request: Request) {
         if request.method == Method::Ping.as_str() {
-            if self.channel.queued() < PINGS_OVER_REQUESTS * self.limits.queued_bytes {
+            if self.reads() {
                 self.channel.send(&emit::result(&request.id, 2, |writer| writer.verbatim("{}")));
             }
             return;
@@ -200,8 +207,15 @@ impl<C: Channel> Driver<C> {
         };
         if refused {
             self.table.settle(&id);
+        }
+        if refused && self.reads() {
             self.channel.send(&emit::error(Some(&id), &Refusal::TOO_MANY, Revision::NEWEST_LEGACY));
         }
+    }
+
+    /// Tells whether the peer takes what it is answered. One that only ever asks is not answered any more at some point.
+    fn reads(&self) -> bool {
+        self.channel.queued() < ANSWERS_OVER_REQUESTS * self.limits.queued_bytes
     }
 
     fn receive_notice(&mut self, notice: Notification) {

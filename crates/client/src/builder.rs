@@ -129,8 +129,10 @@ impl Builder {
             ids: Ids::default(),
         };
         let mut attempts = Attempts::default();
-        let connected = connect::connect(target.into(), &plan, &mut attempts).await?;
-        Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level).await
+        // Boxed, since what connecting needs for a moment would else be a part of every future around it.
+        let connected = Box::pin(connect::connect(target.into(), &plan, &mut attempts)).await?;
+        Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level))
+            .await
     }
 }
 

@@ -17,6 +17,10 @@ struct Running {
 }
 
 impl Running {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the example is what is tested, and nothing else is started"
+    )]
     fn start(file: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_trunkline-example-sqlite"))
             .args(["127.0.0.1:0".as_ref(), file.as_os_str()])

@@ -52,6 +52,14 @@ impl Id {
         }
     }
 
+    /// Returns the number of an identifier that [`Id::from_number`] could have made.
+    pub const fn number(&self) -> Option<u64> {
+        match &self.0 {
+            Token::Number(number) => Some(*number),
+            Token::Other(_) => None,
+        }
+    }
+
     /// Returns the JSON token.
     pub fn to_raw(&self) -> Raw {
         match &self.0 {

@@ -4,12 +4,12 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use trunkline_session::{Principal, StateLimits, StateStore};
-use trunkline_transport::{Channel, MemoryChannel};
+use trunkline_transport::{Channel, MemoryChannel, Opener, Target};
 
 use crate::call::Handler;
 use crate::channel::ChannelServer;
@@ -158,6 +158,30 @@ impl Server {
     /// [`ServeError`]: the parts do not fit together, or the transport fails.
     pub async fn serve(&self, binding: impl Binding) -> Result<(), ServeError> {
         binding.serve(self.host(HostOptions::default())?).await
+    }
+}
+
+/// A server in this process is a target like any other: each connection is a channel of its own in memory.
+impl From<Host> for Target {
+    fn from(host: Host) -> Self {
+        let name = host.core.handler.identity().name;
+        let open = move || std::future::ready(Ok(host.connect()));
+        Self::Channel(Opener::new(format!("{name} in this process"), open))
+    }
+}
+
+/// The server is built when it is first connected to, and served with the default options.
+impl From<Server> for Target {
+    fn from(server: Server) -> Self {
+        let host = OnceLock::new();
+        let open = move || {
+            let host =
+                host.get_or_init(|| server.host(HostOptions::default()).map_err(|error| error.to_string()));
+            std::future::ready(
+                host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())),
+            )
+        };
+        Self::Channel(Opener::new("a server in this process", open))
     }
 }
 

@@ -30,6 +30,24 @@ pub trait Channel: Send + 'static {
     fn queued(&self) -> usize;
 }
 
+impl<C: Channel + ?Sized> Channel for Box<C> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        (**self).poll_receive(cx)
+    }
+
+    fn send(&mut self, message: &str) {
+        (**self).send(message);
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        (**self).poll_flush(cx)
+    }
+
+    fn queued(&self) -> usize {
+        (**self).queued()
+    }
+}
+
 /// Why a message could not be received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -3,15 +3,27 @@
 //! [`Channel`] is the trait that third parties implement. The room knows bytes and processes, and no protocol method.
 
 mod channel;
+#[cfg(feature = "dial")]
+pub mod dial;
+#[cfg(feature = "dial")]
+pub mod http;
 mod lines;
 mod memory;
 mod mock;
+pub mod process;
+mod secret;
 mod stdio;
+mod target;
+mod url;
 mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
 pub use self::lines::Lines;
 pub use self::memory::{MemoryChannel, memory};
 pub use self::mock::{Mock, MockChannel, mock};
+pub use self::process::{Command, CommandLineError};
+pub use self::secret::Secret;
 pub use self::stdio::{StdioChannel, stdio};
+pub use self::target::{Opener, Target, TargetError};
+pub use self::url::{Scheme, Url, UrlError};
 pub use self::websocket::{Closing, Party, WebSocketChannel, accept_key};

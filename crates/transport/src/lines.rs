@@ -45,6 +45,14 @@ impl<R, W> Lines<R, W> {
 }
 
 impl<R, W> Lines<R, W> {
+    pub(crate) fn writer(&self) -> &W {
+        &self.writer
+    }
+
+    pub(crate) fn writer_mut(&mut self) -> &mut W {
+        &mut self.writer
+    }
+
     /// Drops what was written from the buffer, which a peer that never quite catches up would else let grow for ever.
     fn forget_written(&mut self) {
         if self.written >= KEEP_BYTES {

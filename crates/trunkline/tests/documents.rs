@@ -6,6 +6,7 @@ use std::time::Duration;
 use trunkline::Limits;
 use trunkline::protocol::envelope::Bounds;
 use trunkline::session::{EventLimits, SessionLimits, StateLimits};
+use trunkline::transport::process::{Grace, RunLimits};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders up").to_owned()
@@ -173,12 +174,25 @@ fn every_default_is_in_the_document_of_limits() {
         }),
         rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
         rows!(StateLimits { total: count, per_principal: count, bytes: size, idle: time, absolute: time }),
+        rows!(Grace { input: time, term: time }),
+        rows!(RunLimits {
+            stdout_bytes: size,
+            stderr_bytes: size,
+            line_bytes: size,
+            within: perhaps,
+            term: time,
+            stragglers: time
+        }),
     ]
     .concat();
     let document = read("docs/limits.md");
     for row in rows {
         assert!(document.lines().any(|line| line.starts_with(&row)), "docs/limits.md lacks {row}");
     }
+}
+
+fn perhaps(duration: Option<Duration>) -> String {
+    duration.map_or_else(|| "none".to_owned(), time)
 }
 
 fn both(_: Bounds) -> &'static str {
@@ -201,6 +215,7 @@ fn size(bytes: usize) -> String {
 
 fn time(duration: Duration) -> String {
     match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{seconds} s"),

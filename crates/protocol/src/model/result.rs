@@ -11,7 +11,7 @@ pub struct CallToolResult {
     pub content: Vec<Content>,
     /// The result, for programs to read; [`Raw::NULL`] is a value like any other.
     pub structured: Option<Raw>,
-    /// The tool failed, and `content` says why.
+    /// The tool failed, and `content` says why. A success that is to say `isError: false` has that member in `rest`.
     pub is_error: bool,
     /// What the result carries for others, the wire's `_meta`.
     pub meta: Option<Members>,
@@ -83,7 +83,12 @@ impl CallToolResult {
             writer.plain_key("isError");
             writer.boolean(true);
         }
-        write_result_rest(&self.rest, &["content", "structuredContent", "isError"], writer);
+        let typed: &[&str] = if self.is_error {
+            &["content", "structuredContent", "isError"]
+        } else {
+            &["content", "structuredContent"]
+        };
+        write_result_rest(&self.rest, typed, writer);
     }
 
     /// Reports whether a block of text already says what a structured value says.
@@ -128,8 +133,16 @@ pub struct CacheHint {
 impl CacheHint {
     /// Takes the hint out of a result. What is absent or makes no sense reads as "do not keep".
     pub(super) fn take_from(members: &mut Members) -> Self {
-        let ttl = members.take("ttlMs").and_then(|raw| u64::read_value(&raw).ok());
-        let public = members.take("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
+        let hint = Self::read(members);
+        members.take("ttlMs");
+        members.take("cacheScope");
+        hint
+    }
+
+    /// Reads the hint of a result. What is absent or makes no sense reads as "do not keep".
+    pub fn read(result: &Members) -> Self {
+        let ttl = result.get("ttlMs").and_then(|raw| u64::read_value(raw).ok());
+        let public = result.get("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
         Self {
             ttl_ms: ttl.unwrap_or(0),
             scope: if public { CacheScope::Public } else { CacheScope::Private },

@@ -4,7 +4,6 @@
 
 mod policy;
 mod scrub;
-mod secret;
 mod sources;
 
 use std::fmt;
@@ -14,9 +13,9 @@ use serde::{Serialize, Serializer};
 
 pub use self::policy::EnvPolicy;
 pub(crate) use self::scrub::scrub;
-pub use self::secret::Secret;
 pub(crate) use self::sources::EnvSources;
 use crate::call::Context;
+pub use trunkline_transport::Secret;
 
 /// The variables that a caller brought, by name. What prints or serializes it shows the names only.
 #[derive(Clone, Default)]

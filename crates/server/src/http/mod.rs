@@ -17,6 +17,7 @@ mod modern;
 mod options;
 mod patience;
 mod peer;
+mod port_file;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;
@@ -34,4 +35,5 @@ pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
 pub use self::options::{HttpOptions, SsePaths};
 pub use self::peer::PeerInfo;
+pub use self::port_file::PortFile;
 pub use self::tls::{Tls, TlsError};

@@ -18,6 +18,7 @@ use crate::schema::SchemaCheck;
 /// A tool that is ready to be called.
 pub(crate) struct ToolEntry {
     described: model::Tool,
+    aliases: Vec<String>,
     rendered: Rendered,
     mirrored: Option<Arc<MirroredParams>>,
     check: ArgumentCheck,
@@ -47,6 +48,7 @@ impl ToolEntry {
         match (check, mirrored, output, tool.run) {
             (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {
                 described,
+                aliases: tool.aliases,
                 rendered: Rendered::default(),
                 mirrored: (!mirrored.is_empty()).then(|| Arc::new(mirrored)),
                 check,
@@ -68,6 +70,10 @@ impl ToolEntry {
 
     pub(crate) fn name(&self) -> &str {
         &self.described.name
+    }
+
+    pub(crate) fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     pub(crate) fn list_item(&self, revision: Revision) -> Raw {

@@ -41,6 +41,7 @@ type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 #[must_use = "a tool does nothing until it is given to a server"]
 pub struct Tool {
     described: model::Tool,
+    aliases: Vec<String>,
     input: Input,
     output: Output,
     mirrors: Vec<(String, String)>,
@@ -75,6 +76,7 @@ impl Tool {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             described: model::Tool { name: name.into(), ..model::Tool::default() },
+            aliases: Vec::new(),
             input: Input::Unknown,
             output: Output::None,
             mirrors: Vec::new(),
@@ -90,6 +92,14 @@ impl Tool {
         let input = Input::Given(described.input_schema.clone());
         let output = described.output_schema.clone().map_or(Output::None, Output::Given);
         Self { described, input, output, ..Self::new("") }
+    }
+
+    /// Lets the tool be called by another name too, such as an older one. It is not listed, and may be any text.
+    ///
+    /// A tool of that name goes before it, and so does a tool that had it as an alias earlier.
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.aliases.push(name.into());
+        self
     }
 
     /// Sets all hints at once.

@@ -4,7 +4,6 @@ mod banner;
 pub(crate) mod health;
 mod http;
 mod options;
-mod port_file;
 mod stdio;
 
 use std::time::Duration;

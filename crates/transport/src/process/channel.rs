@@ -1,0 +1,204 @@
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+
+use super::exit::Cause;
+use super::supervise::{Phase, Shared};
+use super::system::{Reader, Writer};
+use crate::channel::{Channel, ReceiveError};
+use crate::lines::Lines;
+
+/// What a server wrote to standard output beside the protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Noise {
+    /// How many lines that was.
+    pub lines: u64,
+    /// The beginning of the first one.
+    pub first: Option<String>,
+}
+
+impl Noise {
+    /// How many characters of a line are kept.
+    const SHOWN: usize = 200;
+
+    fn add(&mut self, line: &[u8]) {
+        self.lines += 1;
+        self.first.get_or_insert_with(|| String::from_utf8_lossy(line).chars().take(Self::SHOWN).collect());
+    }
+}
+
+/// The channel over the pipes of a child.
+///
+/// Lines on its standard output that are no messages are skipped and counted. When the child is gone, the channel gives
+/// one last error, [`ReceiveError::Broken`], in which there is an [`Ended`](super::Ended); it just ends if the child was
+/// asked to. Dropping the channel closes the child's standard input, by which a well-behaved server ends.
+#[derive(Debug)]
+pub struct ProcessChannel {
+    lines: Lines<Reader, ChildInput>,
+    shared: Arc<Shared>,
+    /// Whether standard output was read to its end.
+    output_over: bool,
+    /// Whether all was said, the error at the end included.
+    is_over: bool,
+}
+
+impl ProcessChannel {
+    pub(super) fn new(stdout: Reader, stdin: Option<Writer>, limit: usize, shared: Arc<Shared>) -> Self {
+        let lines = Lines::new(stdout, ChildInput(stdin), limit);
+        Self { lines, shared, output_over: false, is_over: false }
+    }
+
+    /// Polls for the next message, or for the end of standard output.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        loop {
+            match self.lines.poll_receive(cx) {
+                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.shared.noise().add(&line),
+                // A pipe that cannot be read is at its end; why the child is gone says more than that.
+                Poll::Ready(Some(Err(ReceiveError::Broken(_)))) => return Poll::Ready(None),
+                other => return other,
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Option<Result<Bytes, ReceiveError>> {
+        self.is_over = true;
+        let ended = self.shared.ended().filter(|ended| ended.cause != Cause::Asked)?;
+        Some(Err(ReceiveError::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, ended))))
+    }
+}
+
+impl Channel for ProcessChannel {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        loop {
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            // Asked for before reading: what a child wrote before it ended is in the pipe by then.
+            let phase = self.shared.phase_for_channel(cx);
+            if phase != Phase::Running {
+                self.lines.writer_mut().close();
+            }
+            if !self.output_over {
+                match self.poll_message(cx) {
+                    Poll::Ready(Some(message)) => return Poll::Ready(Some(message)),
+                    Poll::Ready(None) => {
+                        self.output_over = true;
+                        self.shared.ask(Cause::ClosedOutput);
+                        continue;
+                    }
+                    // Without budget nothing was read, and the task was woken to try again.
+                    Poll::Pending if !tokio::task::coop::has_budget_remaining() => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+            }
+            return match phase {
+                Phase::Over(_) => Poll::Ready(self.finish()),
+                Phase::Running | Phase::Ending(_) => Poll::Pending,
+            };
+        }
+    }
+
+    fn send(&mut self, message: &str) {
+        // A child that cannot be written to any more is about to end, and this must not pile up until then.
+        if self.lines.writer_mut().is_open() {
+            self.lines.send(message);
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.lines.writer_mut().is_open() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.lines.poll_flush(cx) {
+            Poll::Ready(Err(_)) => {
+                // The end of the channel, which comes at once, says what became of the child; this error does not.
+                self.lines.writer_mut().close();
+                self.shared.ask(Cause::ClosedInput);
+                Poll::Ready(Ok(()))
+            }
+            other => other,
+        }
+    }
+
+    fn queued(&self) -> usize {
+        if self.lines.writer().is_open() { self.lines.queued() } else { 0 }
+    }
+}
+
+/// Tells whether a line can be a message: an object, or a batch of them. The reader behind the channel looks closer.
+fn may_be_message(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let (Some(first), Some(last)) = (line.first(), line.last()) else { return false };
+    let inner = line.get(1..).unwrap_or_default().trim_ascii_start().first();
+    match (first, last) {
+        (b'{', b'}') => matches!(inner, Some(b'"' | b'}')),
+        (b'[', b']') => matches!(inner, Some(b'{' | b']')),
+        _ => false,
+    }
+}
+
+/// The standard input of a child, until it is closed.
+#[derive(Debug)]
+pub(super) struct ChildInput(Option<Writer>);
+
+impl ChildInput {
+    fn close(&mut self) {
+        self.0 = None;
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl AsyncWrite for ChildInput {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().0 {
+            Some(pipe) => Pin::new(pipe).poll_write(cx, bytes),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().close();
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn banners_are_told_from_messages_by_their_ends() {
+        let table = [
+            (r#"{"jsonrpc":"2.0"}"#, true),
+            (r#"  { "jsonrpc" : "2.0" } "#, true),
+            ("{}", true),
+            (r#"[{"a":1},{"b":2}]"#, true),
+            ("[ ]", true),
+            ("Listening on port 3000", false),
+            ("[INFO] ready", false),
+            ("[info] [x]", false),
+            ("{ name: 'server' }", false),
+            (r#"{"jsonrpc":"2.0","id""#, false),
+            ("{", false),
+            ("}", false),
+            ("42", false),
+            ("\"text\"", false),
+            ("\u{feff}{}", false),
+        ];
+        for (line, expected) in table {
+            assert_eq!(may_be_message(line.as_bytes()), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use super::command::Command;
+
+/// The variables of ours that every child gets: what programs need to find others, their home and their language.
+#[cfg(not(windows))]
+const BASE: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ADDRESS",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+];
+
+/// The variables of ours that every child gets: without some of them not even sockets work on Windows.
+#[cfg(windows)]
+const BASE: &[&str] = &[
+    "ALLUSERSPROFILE",
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// Where programs are looked for if we have no `PATH` ourselves.
+#[cfg(not(windows))]
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Puts together the whole environment of a child: the base, then what is passed on, then what is listed.
+pub(super) fn of(command: &Command) -> BTreeMap<OsString, OsString> {
+    let mut environment = BTreeMap::new();
+    #[cfg(not(windows))]
+    {
+        environment.insert("PATH".into(), USUAL_PATH.into());
+        // Nobody looks at a child's terminal, so it has none that could take escapes.
+        environment.insert("TERM".into(), "dumb".into());
+    }
+    let base = BASE.iter().map(OsString::from);
+    for name in base.chain(command.inherited.iter().cloned()) {
+        if let Some(value) = std::env::var_os(&name) {
+            environment.insert(name, value);
+        }
+    }
+    environment.extend(command.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
+    environment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_listed_wins_over_what_is_passed_on_and_over_the_base() {
+        // Tests of this crate do not change their own environment; cargo sets this variable for them.
+        let ours = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
+        let name = OsString::from("CARGO_MANIFEST_DIR");
+        let bare = of(&Command::new("x"));
+        assert_eq!(bare.get(&name), None);
+        let passed = of(&Command::new("x").inherit(&name).inherit("NO_SUCH_VARIABLE"));
+        assert_eq!(passed.get(&name), Some(&ours));
+        assert_eq!(passed.get(&OsString::from("NO_SUCH_VARIABLE")), None);
+        let listed = of(&Command::new("x").inherit(&name).env(&name, "listed").env("PATH", "/nowhere"));
+        assert_eq!(listed.get(&name), Some(&OsString::from("listed")));
+        assert_eq!(listed.get(&OsString::from("PATH")), Some(&OsString::from("/nowhere")));
+    }
+}

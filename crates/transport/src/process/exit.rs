@@ -1,0 +1,113 @@
+use std::fmt;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exit {
+    /// It returned this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// It is gone, and somebody else was told how: the program that we are part of ignores `SIGCHLD`, or waits for
+    /// every child itself.
+    Unknown,
+}
+
+impl Exit {
+    /// Tells whether the process returned 0.
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+impl From<std::process::ExitStatus> for Exit {
+    fn from(status: std::process::ExitStatus) -> Self {
+        #[cfg(unix)]
+        {
+            use std::os::unix::process::ExitStatusExt as _;
+            if let Some(signal) = status.signal() {
+                return Self::Signal(signal);
+            }
+        }
+        status.code().map_or(Self::Unknown, Self::Code)
+    }
+}
+
+impl fmt::Display for Exit {
+    /// Writes a predicate, such as `exited with code 3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exited with code {code}"),
+            Self::Signal(number) => match signal_name(*number) {
+                Some(name) => write!(f, "was ended by {name}"),
+                None => write!(f, "was ended by signal {number}"),
+            },
+            Self::Unknown => f.write_str("ended, nobody knows how"),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn signal_name(number: i32) -> Option<&'static str> {
+    use rustix::process::Signal;
+
+    const NAMES: [(Signal, &str); 13] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+    ];
+    let found = NAMES.into_iter().find(|(signal, _)| signal.as_raw() == number);
+    found.map(|(_, name)| name)
+}
+
+#[cfg(not(unix))]
+fn signal_name(_: i32) -> Option<&'static str> {
+    None
+}
+
+/// Why a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Nobody asked it to.
+    Itself,
+    /// It ran longer than it was allowed to, and was ended.
+    TimedOut,
+    /// It was a server that closed its standard output, so that it could not answer any more, and was ended.
+    ClosedOutput,
+    /// It was a server that closed its standard input, so that it could not be asked any more, and was ended.
+    ClosedInput,
+    /// We had no more use for it.
+    Asked,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_reads_as_the_rest_of_a_sentence() {
+        let table = [
+            (Exit::Code(0), "exited with code 0"),
+            (Exit::Code(-3), "exited with code -3"),
+            #[cfg(unix)]
+            (Exit::Signal(9), "was ended by SIGKILL"),
+            (Exit::Signal(64), "was ended by signal 64"),
+            (Exit::Unknown, "ended, nobody knows how"),
+        ];
+        for (exit, expected) in table {
+            assert_eq!(exit.to_string(), expected);
+            assert_eq!(exit.success(), exit == Exit::Code(0));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use std::io;
+use std::process::Stdio;
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+
+use super::super::census::{Living, MOST_CHILDREN};
+use super::super::command::Command;
+use super::super::error::{SpawnError, display_name};
+use super::super::exit::Exit;
+use super::super::{environment, find};
+use super::{Input, Started};
+
+/// Our end of a pipe that a child writes to; which of its two outputs that is makes two types here.
+#[derive(Debug)]
+pub(in super::super) enum Reader {
+    /// Of standard output.
+    Stdout(tokio::process::ChildStdout),
+    /// Of standard error.
+    Stderr(tokio::process::ChildStderr),
+}
+
+/// Our end of a pipe that a child reads from.
+pub(in super::super) type Writer = tokio::process::ChildStdin;
+
+/// A child process. What it starts itself is not known here.
+#[derive(Debug)]
+pub(in super::super) struct Child {
+    process: tokio::process::Child,
+    id: u32,
+    exit: Option<Exit>,
+    runtime: Handle,
+    _living: Living,
+}
+
+/// Starts a program.
+pub(in super::super) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
+    let program = || display_name(&command.program);
+    let Ok(runtime) = Handle::try_current() else { return Err(SpawnError::NoRuntime { program: program() }) };
+    let Some(living) = Living::enter() else {
+        return Err(SpawnError::TooMany { program: program(), limit: MOST_CHILDREN });
+    };
+    let environment = environment::of(command);
+    let path = environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("PATH")).map(|(_, path)| path);
+    let Some(file) = find::program(&command.program, path) else {
+        return Err(SpawnError::NotFound { program: program() });
+    };
+    let mut process = tokio::process::Command::new(file);
+    process.args(&command.arguments).env_clear().envs(&environment).kill_on_drop(true);
+    if let Some(directory) = &command.directory {
+        process.current_dir(directory);
+    }
+    process.stdin(if input == Input::Pipe { Stdio::piped() } else { Stdio::null() });
+    let mut process = process
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|source| explain(command, source))?;
+    let stdin = process.stdin.take();
+    let (Some(stdout), Some(stderr), Some(id)) = (process.stdout.take(), process.stderr.take(), process.id())
+    else {
+        return Err(SpawnError::Failed { program: program(), source: io::ErrorKind::InvalidData.into() });
+    };
+    let child = Child { process, id, exit: None, runtime, _living: living };
+    Ok(Started { child, stdin, stdout: Reader::Stdout(stdout), stderr: Reader::Stderr(stderr) })
+}
+
+fn explain(command: &Command, source: io::Error) -> SpawnError {
+    let program = display_name(&command.program);
+    if let Some(directory) = command.directory.as_ref().filter(|directory| !directory.is_dir()) {
+        return SpawnError::Directory { program, directory: directory.clone() };
+    }
+    match source.kind() {
+        io::ErrorKind::NotFound => SpawnError::NotFound { program },
+        io::ErrorKind::PermissionDenied => SpawnError::NotExecutable { program, source },
+        _ => SpawnError::Failed { program, source },
+    }
+}
+
+impl Child {
+    /// Returns the process id.
+    pub(in super::super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the runtime that the child was started in.
+    pub(in super::super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// Polls until the process has ended.
+    pub(in super::super) fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.exit.is_some() {
+            return Poll::Ready(());
+        }
+        let wait = std::pin::pin!(self.process.wait());
+        Future::poll(wait, cx).map(|status| self.exit = Some(status.map_or(Exit::Unknown, Exit::from)))
+    }
+
+    /// Ends the process: there is no way to ask one without a window.
+    pub(in super::super) fn terminate(&mut self) {
+        self.kill();
+    }
+
+    /// Ends the process.
+    pub(in super::super) fn kill(&mut self) {
+        let _ = self.process.start_kill();
+    }
+
+    /// Does nothing: nobody tells who else has a pipe.
+    #[allow(clippy::unused_self, reason = "other systems do tell")]
+    pub(in super::super) fn hunt(&self) {}
+
+    /// Takes the exit of a process that has ended.
+    pub(in super::super) fn reap(&mut self) -> Exit {
+        self.exit.unwrap_or(Exit::Unknown)
+    }
+}
+
+impl tokio::io::AsyncRead for Reader {
+    fn poll_read(
+        self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Stdout(pipe) => std::pin::Pin::new(pipe).poll_read(cx, buffer),
+            Self::Stderr(pipe) => std::pin::Pin::new(pipe).poll_read(cx, buffer),
+        }
+    }
+}

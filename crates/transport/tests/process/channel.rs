@@ -1,0 +1,196 @@
+//! Servers over their pipes: messages, noise, floods, and what is said when they are gone.
+
+use std::sync::{Arc, Mutex};
+
+use trunkline_transport::process::{Cause, Ended, Exit, Grace, Options, Process, ProcessChannel};
+use trunkline_transport::{Channel as _, Command, ReceiveError};
+
+use crate::support::{DEADLINE, receive, receive_watched, send, sh, soon, spawn};
+
+/// Receives up to the end, which has to come with what is known of the server.
+async fn end_of(channel: &mut ProcessChannel) -> (Vec<String>, Ended) {
+    let mut messages = Vec::new();
+    loop {
+        match receive(channel).await.expect("an error before the end") {
+            Ok(message) => messages.push(message),
+            Err(ReceiveError::Broken(error)) => {
+                let ended = error.get_ref().and_then(|error| error.downcast_ref::<Ended>()).cloned();
+                assert!(receive(channel).await.is_none(), "after the end there is nothing");
+                return (messages, ended.expect("what is known of the server"));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn messages_go_both_ways_until_the_server_is_asked_to_end() {
+    let (mut channel, process) = spawn(&Command::new("cat"));
+    for number in 0..100 {
+        let message = format!("{{\"id\":{number}}}");
+        send(&mut channel, &message).await;
+        assert_eq!(receive(&mut channel).await.unwrap().unwrap(), message);
+    }
+    let (exit, end) = tokio::join!(soon("the end", process.end()), receive(&mut channel));
+    assert_eq!(exit, Exit::Code(0), "closing its input is enough for it");
+    assert!(end.is_none(), "an end that was asked for is no error");
+}
+
+#[tokio::test]
+async fn an_end_is_told_with_the_status_and_what_was_last_said() {
+    // What the server does, what it sent, and the message at the end.
+    let table: &[(&str, &[&str], &str)] = &[
+        ("exit 0", &[], "`sh` exited with code 0"),
+        (
+            "echo '{\"id\":1}'; echo Banner; echo one >&2; echo two >&2; exit 3",
+            &["{\"id\":1}"],
+            "`sh` exited with code 3; standard error ended with:\none\ntwo",
+        ),
+        ("kill -9 $$", &[], "`sh` was ended by SIGKILL"),
+        (
+            "echo 'Usage: server [options]'; exit 2",
+            &[],
+            "`sh` exited with code 2; standard output was not the protocol: Usage: server [options]",
+        ),
+        ("printf '{\"id\":1}'; exit 1", &["{\"id\":1}"], "`sh` exited with code 1"),
+        (
+            "printf '{\"id\":1,\"res'; exit 1",
+            &[],
+            "`sh` exited with code 1; standard output was not the protocol: {\"id\":1,\"res",
+        ),
+        (
+            "echo '{}'; exec >&-; exec sleep 1000",
+            &["{}"],
+            "`sh` closed its standard output and was ended by SIGTERM",
+        ),
+        // What it started holds its output, and has to go with it.
+        ("echo '{}'; sleep 1000 & exit 4", &["{}"], "`sh` exited with code 4"),
+    ];
+    for (script, messages, expected) in table {
+        let (mut channel, process) = spawn(&sh(script));
+        let (received, ended) = end_of(&mut channel).await;
+        assert_eq!(received, *messages, "{script}");
+        assert_eq!(ended.to_string(), *expected, "{script}");
+        assert_eq!(process.ended(), Some(ended), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_closes_its_input_is_over_and_what_is_sent_to_it_does_not_pile_up() {
+    let (mut channel, _process) = spawn(&sh("exec <&-; echo '{}'; exec sleep 1000"));
+    assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "{}");
+    for _ in 0..10 {
+        send(&mut channel, "{\"id\":1}").await;
+    }
+    assert_eq!(channel.queued(), 0);
+    let (_, ended) = end_of(&mut channel).await;
+    assert_eq!(ended.cause, Cause::ClosedInput);
+    assert_eq!(ended.to_string(), "`sh` closed its standard input and was ended by SIGTERM");
+}
+
+#[tokio::test]
+async fn noise_on_standard_output_is_skipped_and_counted() {
+    let script = "echo 'Welcome to the server!'; echo; echo '[INFO] ready'; echo '{\"id\":1}'; echo '{ not json'; \
+                  head -c 100000 /dev/zero | tr '\\0' x; echo; echo '[{\"id\":2}]'; cat";
+    let (mut channel, process) = spawn(&sh(script));
+    assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "{\"id\":1}");
+    assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "[{\"id\":2}]");
+    let noise = process.noise();
+    assert_eq!((noise.lines, noise.first.as_deref()), (4, Some("Welcome to the server!")));
+}
+
+#[tokio::test]
+async fn the_first_line_of_noise_is_kept_shortened() {
+    let (mut channel, process) = spawn(&sh("head -c 100000 /dev/zero | tr '\\0' x; echo; exit 1"));
+    end_of(&mut channel).await;
+    assert_eq!(process.noise().first.unwrap(), "x".repeat(200));
+}
+
+#[tokio::test]
+async fn a_line_that_never_ends_costs_its_limit_and_the_server_goes_on() {
+    let options = Options { message_bytes: 1000, ..Options::default() };
+    let script = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo '{\"id\":1}'; cat";
+    let (mut channel, _process) = Process::spawn(&sh(script), options).unwrap();
+    let error = receive(&mut channel).await.unwrap().unwrap_err();
+    assert!(matches!(error, ReceiveError::TooLong { limit: 1000 }), "{error}");
+    assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "{\"id\":1}");
+}
+
+#[tokio::test]
+async fn a_flood_of_standard_error_never_blocks_the_server() {
+    // Nobody polls the channel while the server writes, without a single line break, more than any pipe holds.
+    let (mut channel, process) =
+        spawn(&sh("head -c 67108864 /dev/zero | tr '\\0' e >&2; echo '{\"id\":1}'; exit 0"));
+    soon("the end", process.exited()).await;
+    let (messages, ended) = end_of(&mut channel).await;
+    assert_eq!(messages, ["{\"id\":1}"]);
+    assert_eq!((ended.stderr.text.len(), ended.stderr.dropped), (65_536, 67_108_864 - 65_536));
+}
+
+#[tokio::test]
+async fn lines_of_standard_error_are_shown_as_they_come() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let observer = {
+        let seen = Arc::clone(&seen);
+        Arc::new(move |line: &str| seen.lock().unwrap().push(line.to_owned()))
+    };
+    let options = Options { on_stderr: Some(observer), ..Options::default() };
+    let (_channel, process) = Process::spawn(&sh("echo one >&2; printf two >&2; exit 0"), options).unwrap();
+    soon("the end", process.exited()).await;
+    assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_is_ended_in_time() {
+    let (mut channel, process) = spawn(&sh("exec sleep 1000"));
+    let large = format!("{{\"x\":\"{}\"}}", "y".repeat(1 << 20));
+    channel.send(&large);
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    while channel.poll_flush(&mut cx).is_ready() {
+        channel.send(&large);
+    }
+    assert!(channel.queued() > 0);
+    // The channel is held, and nobody polls it any more.
+    assert_eq!(soon("the end", process.end()).await, Exit::Signal(15));
+    drop(channel);
+}
+
+#[tokio::test]
+async fn what_a_server_wrote_before_its_end_is_received_however_much_it_is() {
+    // As much as a pipe holds, in many short messages, so that reading them exhausts what a task may do in one turn.
+    let (mut channel, process) = spawn(&sh("yes '{}' | head -n 20000; exit 6"));
+    let (messages, ended) = end_of(&mut channel).await;
+    assert_eq!((messages.len(), ended.exit), (20_000, Exit::Code(6)));
+    drop(process);
+}
+
+#[tokio::test]
+async fn dropping_the_channel_closes_the_input_of_the_server() {
+    let (channel, process) = spawn(&Command::new("cat"));
+    drop(channel);
+    assert_eq!(soon("the end", process.exited()).await, Exit::Code(0));
+    assert_eq!(process.ended().unwrap().cause, Cause::Itself);
+}
+
+#[test]
+fn a_runtime_that_ends_takes_its_servers_with_it() {
+    let (runtime, other) = (runtime(), runtime());
+    let (watched, process) = runtime.block_on(async {
+        let grace = Grace { input: DEADLINE * 10, term: DEADLINE * 10 };
+        let options = Options { grace, ..Options::default() };
+        let script = "trap '' TERM; sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; while :; do sleep 1; done";
+        let (mut channel, process) = Process::spawn(&sh(script), options).unwrap();
+        // Whoever watches must do so in a runtime that goes on.
+        let _other = other.enter();
+        (receive_watched(&mut channel).await, process)
+    });
+    drop(runtime);
+    assert_eq!(process.exit(), Some(Exit::Unknown), "nobody waits for a server whose supervisor is gone");
+    for process in watched {
+        other.block_on(process.ended());
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}

@@ -1,0 +1,17 @@
+//! Real processes: how they are started, spoken to and ended, and that nothing is left of them.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is a test"
+)]
+
+mod alone;
+mod channel;
+mod ending;
+mod guard;
+mod isolation;
+mod run;
+mod support;

@@ -1,0 +1,166 @@
+//! Commands that run and are over.
+
+use std::time::Duration;
+
+use trunkline_transport::Command;
+use trunkline_transport::process::{Cause, Exit, Line, RunLimits, Source, SpawnError, run, run_observed};
+
+use crate::support::{Watched, alone, sh, soon};
+
+#[tokio::test]
+async fn both_outputs_are_captured_apart_and_the_exit_is_told() {
+    let table: &[(&str, Exit, &str, &str)] = &[
+        ("true", Exit::Code(0), "", ""),
+        ("echo out; echo err >&2; exit 3", Exit::Code(3), "out\n", "err\n"),
+        ("printf 'no end'", Exit::Code(0), "no end", ""),
+        ("kill -9 $$", Exit::Signal(9), "", ""),
+        // Standard input is empty: whoever reads it is at its end at once.
+        ("cat; echo over", Exit::Code(0), "over\n", ""),
+        // What the command started writes after it has ended.
+        ("(sleep 0.05; echo late) & exit 7", Exit::Code(7), "late\n", ""),
+    ];
+    for (script, exit, stdout, stderr) in table {
+        let finished = soon(script, run(&sh(script), &RunLimits::default())).await.unwrap();
+        assert_eq!((finished.exit, finished.cause), (*exit, Cause::Itself), "{script}");
+        assert_eq!((&*finished.stdout.text(), &*finished.stderr.text()), (*stdout, *stderr), "{script}");
+        assert_eq!((finished.stdout.dropped, finished.stderr.dropped), (0, 0), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_reach_the_program_as_they_are() {
+    let arguments = ["", " ", "a b", "$HOME", "`id`", "-x", "--", "'\"\\", "line\nbreak", "ä", "*"];
+    let command = Command::new("printf").arg("%s|").args(arguments);
+    let finished = run(&command, &RunLimits::default()).await.unwrap();
+    assert_eq!(finished.stdout.text(), arguments.map(|argument| format!("{argument}|")).concat());
+}
+
+#[tokio::test]
+async fn what_is_beyond_the_limit_is_read_and_counted() {
+    let limits = RunLimits { stdout_bytes: 10, stderr_bytes: 0, ..RunLimits::default() };
+    let script = "head -c 1000000 /dev/zero; head -c 300000 /dev/zero >&2; exit 4";
+    let finished = soon("the end", run(&sh(script), &limits)).await.unwrap();
+    assert_eq!(finished.exit, Exit::Code(4));
+    assert_eq!((finished.stdout.bytes.len(), finished.stdout.dropped), (10, 999_990));
+    assert_eq!((finished.stderr.bytes.len(), finished.stderr.dropped), (0, 300_000));
+}
+
+#[tokio::test]
+async fn lines_are_seen_while_the_command_runs() {
+    let mut seen = Vec::new();
+    let (tell, told) = std::sync::mpsc::channel();
+    // The command ends only after its first line was seen: the observer makes the file that it waits for.
+    let file = std::env::temp_dir().join(format!("trunkline-seen-{}", std::process::id()));
+    let script = "echo first; until test -e \"$1\"; do sleep 0.01; done; echo second >&2; printf third";
+    let command = sh(script).arg(&file);
+    let observe = |line: Line<'_>| {
+        if line.text == "first" {
+            std::fs::write(&file, "").unwrap();
+            tell.send(()).unwrap();
+        }
+        seen.push((line.source, line.text.into_owned()));
+    };
+    let finished = soon("the end", run_observed(&command, &RunLimits::default(), observe)).await;
+    std::fs::remove_file(&file).unwrap();
+    told.try_recv().unwrap();
+    assert_eq!(finished.unwrap().stdout.text(), "first\nthird");
+    seen.sort_by_key(|(source, _)| *source == Source::Stderr);
+    let expected = [(Source::Stdout, "first"), (Source::Stdout, "third"), (Source::Stderr, "second")];
+    assert_eq!(seen, expected.map(|(source, text)| (source, text.to_owned())));
+}
+
+#[tokio::test]
+async fn a_command_whose_time_is_up_is_ended_with_all_that_it_started() {
+    // How it takes the request to end, and how it ends.
+    let table = [
+        ("sleep 1000 & echo $!; echo $$; wait", Exit::Signal(15)),
+        ("trap '' TERM; sh -c \"sleep 1000\" & echo $!; echo $$; while :; do wait; done", Exit::Signal(9)),
+        ("setsid sleep 1000 & echo $!; echo $$; wait", Exit::Signal(15)),
+        ("trap 'exit 5' TERM; sleep 1000 & echo $!; echo $$; wait", Exit::Code(5)),
+    ];
+    let limits = RunLimits {
+        // Long enough for each to have said whom to watch, on a machine that does other things too.
+        within: Some(Duration::from_secs(2)),
+        term: Duration::from_millis(200),
+        ..RunLimits::default()
+    };
+    let rows = table.map(async |(script, exit)| {
+        let mut watched = Vec::new();
+        let observe = |line: Line<'_>| watched.push(Watched::new(&line.text));
+        let finished = soon(script, run_observed(&sh(script), &limits, observe)).await.unwrap();
+        assert_eq!((finished.exit, finished.cause), (exit, Cause::TimedOut), "{script}");
+        assert_eq!(watched.len(), 2, "{script}");
+        for process in &watched {
+            process.ended().await;
+        }
+    });
+    futures_util::future::join_all(rows).await;
+}
+
+#[tokio::test]
+async fn a_command_that_floods_is_still_ended_in_time() {
+    let limits =
+        RunLimits { within: Some(Duration::from_millis(100)), stdout_bytes: 1000, ..RunLimits::default() };
+    let finished = soon("the end", run(&Command::new("yes"), &limits)).await.unwrap();
+    assert_eq!((finished.exit, finished.cause), (Exit::Signal(15), Cause::TimedOut));
+    assert_eq!(finished.stdout.bytes.len(), 1000);
+    assert!(finished.stdout.dropped > 0);
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_is_ended_and_does_not_keep_it_from_being_over() {
+    let mut watched = Vec::new();
+    let observe = |line: Line<'_>| watched.push(Watched::new(&line.text));
+    let limits = RunLimits { stragglers: Duration::from_millis(50), ..RunLimits::default() };
+    // In its group, with its outputs and without, and in sessions of their own, with one of its outputs each.
+    let script = "sleep 1000 & echo $!; sleep 1000 >/dev/null 2>&1 & echo $!; \
+                  setsid sleep 1000 2>/dev/null & echo $!; setsid sleep 1000 >/dev/null & echo $!";
+    let finished = soon("the end", run_observed(&sh(script), &limits, observe)).await.unwrap();
+    assert_eq!(finished.exit, Exit::Code(0));
+    for process in &watched {
+        process.ended().await;
+    }
+    assert_eq!(watched.len(), 4);
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_is_told_with_its_name_and_the_reason() {
+    let table = [
+        (Command::new("no-such-program"), "`no-such-program` was not found in PATH"),
+        (Command::new("/no/such/program"), "`/no/such/program` was not found"),
+        (Command::new("sh").env("PATH", "/nowhere"), "`sh` was not found in PATH"),
+        (Command::new(""), "`` was not found in PATH"),
+        (
+            Command::new("sh").current_dir("/no/such/folder"),
+            "`sh` cannot start in `/no/such/folder`: it is not a folder",
+        ),
+        (Command::new("/etc/passwd"), "`/etc/passwd` cannot be executed: Permission denied (os error 13)"),
+        (Command::new("sh").arg("nul\0byte"), "`sh` could not be started: nul byte found in provided data"),
+    ];
+    for (command, expected) in table {
+        let error = run(&command, &RunLimits::default()).await.unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn nothing_starts_without_a_runtime() {
+    let mut run = std::pin::pin!(run_nothing());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(Err(error)) = run.as_mut().poll(&mut cx) else { panic!("it started") };
+    assert!(matches!(error, SpawnError::NoRuntime { .. }), "{error}");
+}
+
+async fn run_nothing() -> Result<(), SpawnError> {
+    run(&Command::new("true"), &RunLimits::default()).await.map(drop)
+}
+
+#[test]
+fn a_flood_of_a_gibibyte_costs_at_most_its_limit() {
+    alone("alone::flood");
+}
+
+#[test]
+fn a_thousand_cancelled_runs_leave_no_process_and_no_descriptor() {
+    alone("alone::cancelled_runs");
+}

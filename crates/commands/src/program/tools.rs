@@ -140,7 +140,10 @@ impl Running {
         let leaf = tree.leaves().get(at).ok_or_else(|| ToolError::said("the command is gone"))?;
         let arguments: Map<String, Value> = arguments.decode()?;
         let line = tree.argv(leaf, &arguments)?;
-        let title = format!("{} {}", self.name, leaf.title());
+        let title = match leaf.words().as_slice() {
+            [] => self.name.clone(),
+            words => format!("{} {}", self.name, words.join(" ")),
+        };
         let reading = if leaf.writes_json() { Reading::Json } else { Reading::Text };
         match &self.way {
             Way::Child(_) => {

@@ -42,9 +42,9 @@ fn program(over: Receiver<()>) -> Program {
 
 #[tokio::test]
 async fn a_function_of_this_process_runs_the_commands() {
-    let limits =
-        RunLimits { stdout_bytes: 100, within: Some(Duration::from_millis(500)), ..RunLimits::default() };
-    let host = host(&program().limits(limits));
+    let (_going_on, over) = channel();
+    let limits = RunLimits { stdout_bytes: 100, ..RunLimits::default() };
+    let host = host(&program(over).limits(limits));
     let mut peer = Peer::legacy(&host, json!({})).await;
     assert_eq!(text(&peer.call("add", json!({ "a": -2, "b": 5 })).await), "3\n");
     assert_eq!(text(&peer.call("--version", json!({})).await), "sums 3.2.1\n");

@@ -35,14 +35,14 @@ fn check_refusal(malformed: &Malformed) {
     for revision in [Revision::NEWEST, Revision::NEWEST_LEGACY, Revision::V2024_11_05] {
         let answer = emit::error(malformed.id.as_ref(), &malformed.refusal, revision);
         assert!(serde_json::from_str::<&RawValue>(&answer).is_ok(), "{answer}");
-        let id = malformed.id.as_ref().map_or(0, |id| id.as_raw().as_str().len());
+        let id = malformed.id.as_ref().map_or(0, |id| id.to_string().len());
         assert!(answer.len() <= MOST_ANSWER + id, "{} bytes", answer.len());
     }
 }
 
 fn check_message(message: &Message, data: &[u8]) {
     let Message::Request(request) = message else { return };
-    let id = request.id.as_raw().as_str();
+    let id = &request.id.to_string();
     assert!(data.windows(id.len()).any(|window| window == id.as_bytes()), "{id} is not what was sent");
     let params = whole(&request.params);
     let written = emit::request(&request.id, &request.method, Some(&params));

@@ -1,5 +1,6 @@
 //! `load` starts the echo servers, drives them, and prints what they cost beside the physical limit.
 
+mod client;
 mod drive;
 mod instructions;
 mod machine;
@@ -53,6 +54,8 @@ enum Command {
     Memory(memory::MemoryArguments),
     /// Time from process start to the first answer on stdio.
     Start(start::StartArguments),
+    /// CPU per call of our client and of rmcp's.
+    Client(client::ClientArguments),
     /// User-space instructions per request, by callgrind.
     Instructions(instructions::InstructionArguments),
 }
@@ -87,6 +90,7 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         Command::Run(arguments) => run::run(&binaries, &arguments),
         Command::Memory(arguments) => memory::run(&binaries, &arguments),
         Command::Start(arguments) => start::run(&binaries, &arguments),
+        Command::Client(arguments) => client::run(&binaries, &arguments),
         Command::Instructions(arguments) => instructions::run(&binaries, &arguments),
     }
 }

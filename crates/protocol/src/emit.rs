@@ -73,6 +73,19 @@ pub fn request(id: &Id, method: &str, params: Option<&Raw>) -> String {
     writer.into_string()
 }
 
+/// Writes a request with a number for its id, whose parameters are written by `params`.
+pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(&mut Writer)) -> String {
+    let mut writer = Writer::with_capacity(hint + method.len() + 64);
+    writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
+    writer.unsigned(id);
+    writer.plain_key("method");
+    writer.string(method);
+    writer.plain_key("params");
+    params(&mut writer);
+    writer.close_object();
+    writer.into_string()
+}
+
 fn open(hint: usize) -> Writer {
     let mut writer = Writer::with_capacity(hint + 64);
     writer.verbatim(OPEN);

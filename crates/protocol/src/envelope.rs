@@ -1,9 +1,12 @@
 //! JSON-RPC messages, read in one pass without copying.
 
+use std::borrow::Cow;
+
 use bytestring::ByteString;
 
 use crate::id::Id;
 use crate::json::{Collector, JsonKind, MalformedJson, Members, Raw, ScanError, Scanner};
+use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::shorten::shorten;
 
@@ -125,10 +128,13 @@ pub fn read_text(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malforme
     match scanner.peek() {
         Some(b'{') => read_object(text, bounds).map(Incoming::One),
         Some(b'[') => read_batch(text, bounds),
-        _ => Err(plain(match scanner.skip().and_then(|()| scanner.end()) {
-            Ok(()) => Refusal::INVALID_REQUEST.because("a message must be a JSON object"),
-            Err(error) => unreadable(error, bounds),
-        })),
+        _ => {
+            scanner.skip();
+            Err(plain(match scanner.end() {
+                Ok(()) => Refusal::INVALID_REQUEST.because("a message must be a JSON object"),
+                Err(error) => unreadable(error, bounds),
+            }))
+        }
     }
 }
 
@@ -147,11 +153,12 @@ fn unreadable(error: ScanError, bounds: Bounds) -> Refusal {
 
 fn read_object(text: &ByteString, bounds: Bounds) -> Result<Message, Malformed> {
     let mut scanner = Scanner::new(text, bounds.depth);
-    let envelope = Envelope::scan(&mut scanner, text).and_then(|envelope| {
-        scanner.end()?;
-        Ok(envelope)
-    });
-    envelope.map_err(|error| plain(unreadable(error, bounds)))?.classify()
+    let mut envelope = Envelope::default();
+    envelope.scan(&mut scanner, text);
+    match scanner.end() {
+        Ok(()) => envelope.classify(),
+        Err(error) => Err(plain(unreadable(error, bounds))),
+    }
 }
 
 fn read_batch(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malformed> {
@@ -174,9 +181,9 @@ fn read_batch(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malformed> 
 fn scan_elements(text: &ByteString, bounds: Bounds) -> Result<Vec<Raw>, ScanError> {
     let mut scanner = Scanner::new(text, bounds.depth);
     let mut elements = Vec::new();
-    scanner.open_array()?;
-    while scanner.next_element(elements.is_empty())? {
-        let element = scanner.value()?;
+    scanner.open_array();
+    while scanner.next_element(elements.is_empty()) {
+        let Some(element) = scanner.value() else { break };
         if elements.len() <= bounds.batch {
             elements.push(element);
         }
@@ -191,7 +198,7 @@ struct Envelope {
     /// The first thing that is wrong with the members themselves.
     fault: Option<String>,
     version_ok: bool,
-    id: Option<Raw>,
+    id: Option<Result<Id, NoId>>,
     method: Option<ByteString>,
     params: Option<Params>,
     result: Option<Raw>,
@@ -200,43 +207,42 @@ struct Envelope {
 
 impl Envelope {
     /// Reads every member to the end, so that a message with a fault can still be answered under its id.
-    fn scan(scanner: &mut Scanner<'_>, text: &ByteString) -> Result<Self, ScanError> {
-        let mut envelope = Self::default();
+    fn scan(&mut self, scanner: &mut Scanner<'_>, text: &ByteString) {
         let mut version_seen = false;
         let mut first = true;
-        scanner.open_object()?;
-        while let Some(key) = scanner.next_key(first)? {
+        scanner.open_object();
+        while let Some(key) = scanner.next_key(first) {
             first = false;
+            let Some(key) = scanner.read_key(key) else { break };
             let repeated = match &*key {
                 "jsonrpc" => {
-                    envelope.version_ok = scanner.value()?.as_str() == "\"2.0\"";
+                    self.version_ok = scanner.value_text() == Some("\"2.0\"");
                     std::mem::replace(&mut version_seen, true)
                 }
-                "id" => fill(&mut envelope.id, scanner.value()?),
-                "method" => match scanner.value()?.to_text() {
-                    Some(method) => fill(&mut envelope.method, method),
-                    None => envelope.note("`method` must be a string"),
+                "id" => fill(&mut self.id, scanner.value().map(read_id)),
+                "method" => match read_method(scanner, text) {
+                    Some(method) => fill(&mut self.method, Some(method)),
+                    None => self.note("`method` must be a string"),
                 },
                 "params" if scanner.peek() == Some(b'{') => {
-                    let params = Params::scan(scanner, text, &mut envelope.fault)?;
-                    fill(&mut envelope.params, params)
+                    let params = Params::scan(scanner, text, &mut self.fault);
+                    fill(&mut self.params, Some(params))
                 }
                 "params" => {
-                    scanner.skip()?;
-                    envelope.note("`params` must be an object")
+                    scanner.skip();
+                    self.note("`params` must be an object")
                 }
-                "result" => fill(&mut envelope.result, scanner.value()?),
-                "error" => fill(&mut envelope.error, scanner.value()?),
+                "result" => fill(&mut self.result, scanner.value()),
+                "error" => fill(&mut self.error, scanner.value()),
                 _ => {
-                    scanner.skip()?;
+                    scanner.skip();
                     false
                 }
             };
             if repeated {
-                envelope.note(&format!("duplicate member `{key}`"));
+                self.note(&format!("duplicate member `{key}`"));
             }
         }
-        Ok(envelope)
     }
 
     /// Notes a fault, of which the first is told; returns false, since the member is not one too many.
@@ -246,20 +252,22 @@ impl Envelope {
     }
 
     fn classify(self) -> Result<Message, Malformed> {
-        let id = self.id.clone().and_then(Id::from_raw);
+        let unusable = self.id.as_ref().and_then(|id| id.as_ref().err().copied());
+        let id = self.id.and_then(Result::ok);
         if let Some(fault) = self.fault {
             // A fault may name a member, and a member's name may be as long as a message.
             let message = format!("the message is not a valid JSON-RPC message: {}", shorten(&fault));
             return Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(message), id });
         }
-        let fail = |why: &'static str| {
-            Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(why), id: id.clone() })
+        let fail = |why: &'static str, id: Option<Id>| {
+            Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(why), id })
         };
         if !self.version_ok {
-            return fail("`jsonrpc` must be \"2.0\"");
+            return fail("`jsonrpc` must be \"2.0\"", id);
         }
-        if self.id.is_some() && id.is_none() && !self.is_error_without_id() {
-            return fail("`id` must be a string or a number of reasonable length");
+        // An error response to a message whose id could not be read has `"id": null`.
+        if unusable.is_some_and(|why| why != NoId::Null || self.error.is_none()) {
+            return fail("`id` must be a string or a number of reasonable length", id);
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => {
@@ -269,57 +277,79 @@ impl Envelope {
                     None => Message::Notification(Notification { method, params }),
                 })
             }
-            (Some(_), _, _) => fail("a message has either `method` or one of `result` and `error`"),
-            (None, Some(_), Some(_)) => fail("a response has `result` or `error`, not both"),
-            (None, Some(_), None) if id.is_none() => fail("a result needs an `id`"),
+            (Some(_), _, _) => fail("a message has either `method` or one of `result` and `error`", id),
+            (None, Some(_), Some(_)) => fail("a response has `result` or `error`, not both", id),
+            (None, Some(_), None) if id.is_none() => fail("a result needs an `id`", id),
             (None, Some(result), None) => Ok(Message::Response(Response { id, outcome: Ok(result) })),
             (None, None, Some(error)) => Ok(Message::Response(Response { id, outcome: Err(error) })),
-            (None, None, None) => fail("`method` is missing"),
+            (None, None, None) => fail("`method` is missing", id),
         }
-    }
-
-    /// An error response to a message whose id could not be read has `"id": null`.
-    fn is_error_without_id(&self) -> bool {
-        self.error.is_some() && self.id.as_ref().is_some_and(Raw::is_null)
     }
 }
 
+/// Why an `id` is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoId {
+    Null,
+    Other,
+}
+
+fn read_id(raw: Raw) -> Result<Id, NoId> {
+    let why = if raw.is_null() { NoId::Null } else { NoId::Other };
+    Id::from_raw(raw).ok_or(why)
+}
+
+/// Takes the string that comes next as a shared one: a constant for the commonest, since a slice must count references.
+fn read_method(scanner: &mut Scanner<'_>, text: &ByteString) -> Option<ByteString> {
+    const COMMONEST: &str = Method::ToolsCall.as_str();
+    if scanner.peek() != Some(b'"') {
+        scanner.skip();
+        return None;
+    }
+    let method = scanner.string()?;
+    Some(match scanner.read(method)? {
+        method if method == COMMONEST => ByteString::from_static(COMMONEST),
+        Cow::Borrowed(method) => text.slice_ref(method),
+        Cow::Owned(method) => method.into(),
+    })
+}
+
 /// Fills a member that is still empty, keeping the first value; reports whether it was not.
-fn fill<T>(slot: &mut Option<T>, value: T) -> bool {
-    let repeated = slot.is_some();
-    slot.get_or_insert(value);
-    repeated
+fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
+    if slot.is_some() {
+        return true;
+    }
+    *slot = value;
+    false
 }
 
 impl Params {
     /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
-    fn scan(
-        scanner: &mut Scanner<'_>,
-        text: &ByteString,
-        fault: &mut Option<String>,
-    ) -> Result<Self, ScanError> {
+    fn scan(scanner: &mut Scanner<'_>, text: &ByteString, fault: &mut Option<String>) -> Self {
         let mut members = Collector::new(text);
         let mut meta = None;
         let mut wrong = None;
         let mut first = true;
-        scanner.open_object()?;
-        while let Some(key) = scanner.next_key(first)? {
+        scanner.open_object();
+        while let Some(key) = scanner.next_key(first) {
             first = false;
+            let Some(key) = scanner.read_key(key) else { break };
             if key != "_meta" {
-                let value = scanner.value()?;
+                let Some(value) = scanner.value() else { break };
                 members.add(key, value, &mut wrong);
             } else if scanner.peek() == Some(b'{') {
-                if fill(&mut meta, Members::scan(scanner, text, &mut wrong)?) {
+                let read = Members::scan(scanner, text, &mut wrong);
+                if fill(&mut meta, Some(read)) {
                     wrong.get_or_insert(MalformedJson::Duplicate("_meta".to_owned()));
                 }
             } else {
-                scanner.skip()?;
+                scanner.skip();
                 fault.get_or_insert_with(|| "`_meta` must be an object".to_owned());
             }
         }
         if let Some(wrong) = wrong {
             fault.get_or_insert_with(|| wrong.to_string());
         }
-        Ok(Self { members: members.members, meta })
+        Self { members: members.members, meta }
     }
 }

@@ -7,7 +7,16 @@ use crate::json::{JsonKind, Raw, Writer};
 /// Identifiers are compared by their text, so `1`, `1.0` and `"1"` are three different ones, and each is echoed as it
 /// came, whatever its size.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Id(Raw);
+pub struct Id(Token);
+
+/// A token in the one form that its text has here, so that equal forms are equal texts.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Token {
+    /// A natural number as everybody writes it, which is what nearly all identifiers are: it costs nothing to copy.
+    Number(u64),
+    /// Any other token.
+    Other(Raw),
+}
 
 impl Id {
     /// The most bytes that an identifier may have.
@@ -15,45 +24,130 @@ impl Id {
 
     /// Takes a token as an identifier, if it is a string or a number of reasonable length.
     pub fn from_raw(raw: Raw) -> Option<Self> {
+        if let Some(number) = natural(raw.as_str()) {
+            return Some(Self::from_number(number));
+        }
         let fits = raw.as_str().len() <= Self::MAX_LEN;
-        (fits && matches!(raw.kind(), JsonKind::String | JsonKind::Number)).then_some(Self(raw))
+        let is_id = fits && matches!(raw.kind(), JsonKind::String | JsonKind::Number);
+        is_id.then_some(Self(Token::Other(raw)))
     }
 
     /// Makes a numeric identifier.
-    pub fn from_number(number: u64) -> Self {
-        Self(Raw::trusted(number.to_string().into()))
+    pub const fn from_number(number: u64) -> Self {
+        Self(Token::Number(number))
     }
 
     /// Makes a string identifier.
     pub fn from_text(text: &str) -> Self {
-        Self(Raw::from_text(text))
+        Self(Token::Other(Raw::from_text(text)))
     }
 
     /// Returns the identifier in memory of its own, for one that outlives its message by far: it would otherwise keep
     /// the whole message alive.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self(self.0.detached())
+        match &self.0 {
+            Token::Number(number) => Self::from_number(*number),
+            Token::Other(raw) => Self(Token::Other(raw.detached())),
+        }
+    }
+
+    /// Returns the number of an identifier that [`Id::from_number`] could have made.
+    pub const fn number(&self) -> Option<u64> {
+        match &self.0 {
+            Token::Number(number) => Some(*number),
+            Token::Other(_) => None,
+        }
     }
 
     /// Returns the JSON token.
-    pub fn as_raw(&self) -> &Raw {
-        &self.0
+    pub fn to_raw(&self) -> Raw {
+        match &self.0 {
+            Token::Number(number) => Raw::trusted(number.to_string().into()),
+            Token::Other(raw) => raw.clone(),
+        }
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
-        writer.raw(&self.0);
+        match &self.0 {
+            Token::Number(number) => writer.unsigned(*number),
+            Token::Other(raw) => writer.raw(raw),
+        }
     }
+}
+
+/// Reads a natural number that has no other spelling than this one.
+fn natural(text: &str) -> Option<u64> {
+    let digits = text.as_bytes();
+    let spelled_once = digits.first() != Some(&b'0') || digits.len() == 1;
+    if digits.is_empty() || !spelled_once {
+        return None;
+    }
+    digits.iter().try_fold(0, |number: u64, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
 }
 
 impl fmt::Debug for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        match &self.0 {
+            Token::Number(number) => number.fmt(f),
+            Token::Other(raw) => fmt::Display::fmt(raw, f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(token: &str) -> Option<Id> {
+        Id::from_raw(Raw::parse(token.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn an_id_is_echoed_as_it_came_and_equals_only_its_own_text() {
+        let tokens = [
+            "0",
+            "-0",
+            "0.0",
+            "1",
+            "1.0",
+            "1e0",
+            "\"1\"",
+            "\"\"",
+            "9999999999999999999",
+            "18446744073709551615",
+            "18446744073709551616",
+            "123456789012345678901234567890",
+        ];
+        for (at, token) in tokens.iter().enumerate() {
+            let this = id(token).unwrap();
+            assert_eq!(this.to_string(), *token);
+            assert_eq!(this.to_raw().as_str(), *token);
+            assert_eq!(this.detached(), this);
+            for (other_at, other) in tokens.iter().enumerate() {
+                assert_eq!(id(other).unwrap() == this, at == other_at, "{token} and {other}");
+            }
+        }
+        for token in ["null", "true", "[]", "{}"] {
+            assert_eq!(id(token), None, "{token}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_that_we_make_is_the_one_that_we_read(number: u64) {
+            prop_assert_eq!(id(&number.to_string()).unwrap(), Id::from_number(number));
+        }
     }
 }

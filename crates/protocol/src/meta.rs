@@ -72,5 +72,5 @@ pub fn read_log_level(meta: Option<&Members>) -> Result<Option<Level>, Refusal> 
 /// repeated with every report.
 pub fn progress_token(meta: Option<&Members>) -> Option<Raw> {
     let token = meta?.get(PROGRESS_TOKEN)?;
-    crate::Id::from_raw(token.clone()).map(|token| token.as_raw().clone())
+    crate::Id::from_raw(token.clone()).map(|token| token.to_raw())
 }

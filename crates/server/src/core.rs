@@ -121,6 +121,11 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
+    /// Returns what counts the call.
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// Begins to time the call, if there are metrics.
     pub(crate) fn time(&mut self, method: Method, params: &Params, revision: Revision) {
         if let Some(metrics) = &self.core.metrics {

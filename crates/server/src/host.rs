@@ -4,12 +4,12 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use trunkline_session::{Principal, StateLimits, StateStore};
-use trunkline_transport::{Channel, MemoryChannel};
+use trunkline_transport::{Channel, MemoryChannel, Opener, Target};
 
 use crate::call::Handler;
 use crate::channel::ChannelServer;
@@ -161,6 +161,30 @@ impl Server {
     }
 }
 
+/// A server in this process is a target like any other: each connection is a channel of its own in memory.
+impl From<Host> for Target {
+    fn from(host: Host) -> Self {
+        let name = host.core.handler.identity().name;
+        let open = move || std::future::ready(Ok(host.connect()));
+        Self::Channel(Opener::new(format!("{name} in this process"), open))
+    }
+}
+
+/// The server is built when it is first connected to, and served with the default options.
+impl From<Server> for Target {
+    fn from(server: Server) -> Self {
+        let host = OnceLock::new();
+        let open = move || {
+            let host =
+                host.get_or_init(|| server.host(HostOptions::default()).map_err(|error| error.to_string()));
+            std::future::ready(
+                host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())),
+            )
+        };
+        Self::Channel(Opener::new("a server in this process", open))
+    }
+}
+
 /// A way to serve a server.
 pub trait Binding {
     /// Serves until it is over.
@@ -251,7 +275,7 @@ impl Binding for Http {
         let options = self.options.unwrap_or_else(|| HttpOptions::for_address(address.ip()));
         tracing::info!("listening on http://{address}{}", options.path);
         let endpoint = host.http(options);
-        match http::serve(listener, &endpoint, endpoint.clone(), self.grace).await? {
+        match http::serve(listener, &endpoint, endpoint.in_place(), self.grace).await? {
             Drained::Cleanly => Ok(()),
             Drained::Aborted(calls) => Err(ServeError::Aborted(calls)),
         }

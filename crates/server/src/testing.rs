@@ -35,10 +35,10 @@ pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Call {
 
 pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> Call {
     let members = Raw::from(params).members().unwrap();
-    let surroundings = Surroundings { states: Arc::default(), session: None };
+    let surroundings = Surroundings::Alone(Arc::default());
     let params = Params { members, meta: None };
     let shared = Shared::new(method, params, caller, Vec::new(), surroundings);
-    Call { method, continuation: None, context: Context::new(Arc::new(shared)) }
+    Call { method, continuation: None, context: Context::new(shared) }
 }
 
 /// Answers a call whose handler never waits, and returns the result as it is written, without what every result has.

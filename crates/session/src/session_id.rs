@@ -29,16 +29,8 @@ impl SessionId {
         if text.len() != Self::TEXT_LEN {
             return None;
         }
-        text.iter()
-            .try_fold(0_u128, |bits, &byte| {
-                let digit = match byte {
-                    b'0'..=b'9' => byte - b'0',
-                    b'a'..=b'f' => byte - b'a' + 10,
-                    _ => return None,
-                };
-                Some(bits << 4 | u128::from(digit))
-            })
-            .map(Self)
+        let (high, low) = text.split_at_checked(Self::TEXT_LEN / 2)?;
+        Some(Self(u128::from(hexadecimal(high)?) << 64 | u128::from(hexadecimal(low)?)))
     }
 
     pub(crate) const fn bits(self) -> u128 {
@@ -50,6 +42,34 @@ impl SessionId {
         ShortId((self.0 >> 96) as u32)
     }
 }
+
+/// Reads up to 16 lowercase hexadecimal characters.
+fn hexadecimal(text: &[u8]) -> Option<u64> {
+    // Every request of a session comes through here, so that there is one look at the end in place of one a character.
+    let (mut bits, mut all) = (0, 0);
+    for byte in text {
+        let digit = DIGITS.get(usize::from(*byte)).copied().unwrap_or(NONE);
+        all |= digit;
+        bits = bits << 4 | u64::from(digit & 0x0f);
+    }
+    (all != NONE).then_some(bits)
+}
+
+/// What is no digit has every bit, so that it is seen among others.
+const NONE: u8 = 0xff;
+
+/// What each byte means as a lowercase hexadecimal character.
+#[expect(clippy::indexing_slicing, reason = "an index beyond the end would not compile")]
+static DIGITS: [u8; 256] = {
+    let mut digits = [NONE; 256];
+    let mut digit: u8 = 0;
+    while digit < 16 {
+        let character = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+        digits[character as usize] = digit;
+        digit += 1;
+    }
+    digits
+};
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,6 +3,10 @@
 //! [`Channel`] is the trait that third parties implement. The room knows bytes and processes, and no protocol method.
 
 mod channel;
+#[cfg(feature = "dial")]
+pub mod dial;
+#[cfg(feature = "dial")]
+pub mod http;
 mod lines;
 mod memory;
 mod mock;

@@ -93,6 +93,11 @@ pub struct WebSocketChannel<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
     /// Makes a channel whose messages have at most `limit` bytes.
     pub async fn new(stream: S, party: Party, limit: usize) -> Self {
+        Self::with_bytes(stream, Bytes::new(), party, limit).await
+    }
+
+    /// Makes a channel of which some bytes were read already, together with the handshake.
+    pub async fn with_bytes(stream: S, ahead: Bytes, party: Party, limit: usize) -> Self {
         let role = match party {
             Party::Server => Role::Server,
             Party::Client => Role::Client,
@@ -105,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            socket: WebSocketStream::from_raw_socket(stream, role, Some(config)).await,
+            socket: WebSocketStream::from_partially_read(stream, ahead.into(), role, Some(config)).await,
             outgoing: VecDeque::new(),
             queued: 0,
             ahead: None,

@@ -56,6 +56,14 @@ pub(crate) fn run(args: &[&str], input: &str) -> Finished {
     running.finish()
 }
 
+/// Runs the command with variables in its environment and some input to its end.
+#[track_caller]
+pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -> Finished {
+    let mut running = Running::start_with(args, variables);
+    running.write(input);
+    running.finish()
+}
+
 /// Runs the command with a file as input and another as output.
 #[track_caller]
 pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Finished {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytestring::ByteString;
 
-use super::scan::{ScanError, Scanner};
+use super::scan::Scanner;
 use super::{Raw, Writer};
 use crate::meta;
 
@@ -51,11 +51,15 @@ impl Members {
     pub fn parse(text: &ByteString) -> Result<Self, MalformedJson> {
         let mut scanner = Scanner::new(text, Scanner::DEEPEST);
         if scanner.peek() != Some(b'{') {
-            scanner.skip().and_then(|()| scanner.end()).map_err(|_| MalformedJson::Syntax)?;
-            return Err(MalformedJson::NotAnObject);
+            scanner.skip();
+            return Err(if scanner.end().is_ok() {
+                MalformedJson::NotAnObject
+            } else {
+                MalformedJson::Syntax
+            });
         }
         let mut fault = None;
-        let members = Self::scan(&mut scanner, text, &mut fault).map_err(|_| MalformedJson::Syntax)?;
+        let members = Self::scan(&mut scanner, text, &mut fault);
         scanner.end().map_err(|_| MalformedJson::Syntax)?;
         fault.map_or(Ok(members), Err)
     }
@@ -65,16 +69,17 @@ impl Members {
         scanner: &mut Scanner<'_>,
         text: &ByteString,
         fault: &mut Option<MalformedJson>,
-    ) -> Result<Self, ScanError> {
+    ) -> Self {
         let mut members = Collector::new(text);
-        scanner.open_object()?;
+        scanner.open_object();
         let mut first = true;
-        while let Some(key) = scanner.next_key(first)? {
+        while let Some(key) = scanner.next_key(first) {
             first = false;
-            let value = scanner.value()?;
+            let Some(key) = scanner.read_key(key) else { break };
+            let Some(value) = scanner.value() else { break };
             members.add(key, value, fault);
         }
-        Ok(members.members)
+        members.members
     }
 
     /// Returns the value of a member.
@@ -155,7 +160,7 @@ pub(crate) struct Collector<'a> {
     text: &'a ByteString,
     pub(crate) members: Members,
     /// Beyond a handful of members a linear look would be quadratic, so that a set takes over.
-    seen: HashSet<ByteString>,
+    seen: Option<HashSet<ByteString>>,
 }
 
 /// Up to here a linear look for equal keys is cheapest.
@@ -163,7 +168,7 @@ const LINEAR: usize = 16;
 
 impl<'a> Collector<'a> {
     pub(crate) fn new(text: &'a ByteString) -> Self {
-        Self { text, members: Members { entries: Vec::with_capacity(4) }, seen: HashSet::new() }
+        Self { text, members: Members { entries: Vec::with_capacity(4) }, seen: None }
     }
 
     /// Adds a member, or puts into `fault` why not.
@@ -182,10 +187,9 @@ impl<'a> Collector<'a> {
         if self.members.len() < LINEAR {
             return self.members.get(key).is_some();
         }
-        if self.seen.is_empty() {
-            self.seen.extend(self.members.iter().map(|(key, _)| key.clone()));
-        }
-        !self.seen.insert(key.clone())
+        let members = &self.members;
+        let seen = self.seen.get_or_insert_with(|| members.iter().map(|(key, _)| key.clone()).collect());
+        !seen.insert(key.clone())
     }
 }
 

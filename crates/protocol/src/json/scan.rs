@@ -3,13 +3,16 @@ use std::borrow::Cow;
 use bytestring::ByteString;
 
 use super::Raw;
-use super::writer::first_special;
+use super::writer::{first_in_word, first_special};
 
 /// Walks a JSON text once, checking its grammar and handing out its values as they are.
 ///
 /// General parsers build what they read or call a visitor for it. An envelope needs neither: it needs to know where its
 /// members begin and end, and that what lies between is JSON. That is several times cheaper, and bounds the nesting
 /// on the way.
+///
+/// What is not JSON ends the walk: there are no more keys, elements and values, and [`Scanner::outcome`] says why. So
+/// everything is handed out in registers; a `Result` around it would go through memory for every token.
 pub(crate) struct Scanner<'a> {
     text: &'a ByteString,
     bytes: &'a [u8],
@@ -18,6 +21,9 @@ pub(crate) struct Scanner<'a> {
     depth: u32,
     /// What each open container is, innermost in the lowest bit: 1 is an object.
     kinds: u128,
+    /// Whether the latest string holds an escape.
+    escaped: bool,
+    failure: Option<ScanError>,
 }
 
 /// Why a text cannot be walked.
@@ -29,20 +35,47 @@ pub(crate) enum ScanError {
     TooDeep,
 }
 
-type Scan<T> = Result<T, ScanError>;
-
 impl<'a> Scanner<'a> {
     /// The deepest nesting that can be walked at all.
     pub(crate) const DEEPEST: usize = 127;
 
     pub(crate) fn new(text: &'a ByteString, depth: usize) -> Self {
         let limit = u32::try_from(depth.min(Self::DEEPEST)).unwrap_or(0);
-        Self { text, bytes: text.as_bytes(), at: 0, limit, depth: 0, kinds: 0 }
+        let bytes = text.as_bytes();
+        Self { text, bytes, at: 0, limit, depth: 0, kinds: 0, escaped: false, failure: None }
+    }
+
+    /// Reports whether everything so far was JSON.
+    ///
+    /// # Errors
+    /// The first thing that was not.
+    pub(crate) fn outcome(&self) -> Result<(), ScanError> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    /// Checks that nothing but space is left.
+    ///
+    /// # Errors
+    /// As [`Scanner::outcome`].
+    pub(crate) fn end(&mut self) -> Result<(), ScanError> {
+        if self.peek().is_some() {
+            self.fail(ScanError::Syntax);
+        }
+        self.outcome()
     }
 
     /// Returns the first byte of the next token, if there is one.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
+        // Programs write no space between tokens.
+        match self.bytes.get(self.at) {
+            Some(byte) if *byte > b' ' => Some(*byte),
+            _ => self.peek_past_space(),
+        }
+    }
+
+    #[cold]
+    fn peek_past_space(&mut self) -> Option<u8> {
         while let Some(byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Some(*byte);
@@ -53,74 +86,124 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps into the object that comes next.
-    pub(crate) fn open_object(&mut self) -> Scan<()> {
-        self.take(b'{')?;
-        self.push(true)
+    #[inline]
+    pub(crate) fn open_object(&mut self) {
+        self.take(b'{');
+        self.push(true);
     }
 
     /// Steps into the array that comes next.
-    pub(crate) fn open_array(&mut self) -> Scan<()> {
-        self.take(b'[')?;
-        self.push(false)
+    #[inline]
+    pub(crate) fn open_array(&mut self) {
+        self.take(b'[');
+        self.push(false);
     }
 
-    /// Returns the next key of the open object and stops before its value; `None` after the last, with the object closed.
-    pub(crate) fn next_key(&mut self, first: bool) -> Scan<Option<Cow<'a, str>>> {
-        if self.closes(first, b'}')? {
-            return Ok(None);
+    /// Returns the next key of the open object, as it stands between its quotes, and stops before its value.
+    ///
+    /// `None` after the last, with the object closed. [`Scanner::read_key`] says what the key means.
+    #[inline]
+    pub(crate) fn next_key(&mut self, first: bool) -> Option<&'a str> {
+        if self.closes(first, b'}') {
+            return None;
         }
-        let key = self.string()?;
-        self.take(b':')?;
-        Ok(Some(key))
+        let key = self.string();
+        // What stands behind the key does not change what it is.
+        let escaped = self.escaped;
+        self.take(b':');
+        self.escaped = escaped;
+        key
+    }
+
+    /// Reads the key that was handed out last; one that means nothing ends the walk.
+    #[inline]
+    pub(crate) fn read_key(&mut self, inner: &'a str) -> Option<Cow<'a, str>> {
+        let key = self.read(inner);
+        if key.is_none() {
+            self.fail(ScanError::Syntax);
+        }
+        key
+    }
+
+    /// Reads the string that was handed out last, unless it means nothing: half of a surrogate pair has the grammar of a
+    /// string all the same.
+    #[inline]
+    pub(crate) fn read(&self, inner: &'a str) -> Option<Cow<'a, str>> {
+        if self.escaped { unescape(inner).map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
     }
 
     /// Reports whether the open array has another element; if not, the array is closed.
-    pub(crate) fn next_element(&mut self, first: bool) -> Scan<bool> {
-        self.closes(first, b']').map(|closed| !closed)
+    pub(crate) fn next_element(&mut self, first: bool) -> bool {
+        !self.closes(first, b']')
     }
 
     /// Takes the next value whole.
-    pub(crate) fn value(&mut self) -> Scan<Raw> {
-        self.peek();
-        let start = self.at;
-        self.skip()?;
-        let text = self.text.get(start..self.at).ok_or(ScanError::Syntax)?;
-        Ok(Raw::trusted(self.text.slice_ref(text)))
+    #[inline]
+    pub(crate) fn value(&mut self) -> Option<Raw> {
+        self.value_text().map(|text| Raw::trusted(self.text.slice_ref(text)))
     }
 
-    /// Passes over the next value.
-    pub(crate) fn skip(&mut self) -> Scan<()> {
+    /// Takes the text of the next value, for those who only look at it: a [`Raw`] counts a reference.
+    #[inline]
+    pub(crate) fn value_text(&mut self) -> Option<&'a str> {
+        self.peek();
+        let start = self.at;
+        if self.skip() { self.text.get(start..self.at) } else { None }
+    }
+
+    /// Takes the string that comes next, as it stands between its quotes.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Option<&'a str> {
+        self.peek();
+        let start = self.at + 1;
+        if self.skip_string() { self.text.get(start..self.at - 1) } else { None }
+    }
+
+    /// Passes over the next value; reports whether it is one.
+    #[inline]
+    pub(crate) fn skip(&mut self) -> bool {
+        // Most values are strings.
+        if self.peek() == Some(b'"') { self.skip_string() } else { self.skip_any() }
+    }
+
+    fn skip_any(&mut self) -> bool {
         let outside = self.depth;
         loop {
-            match self.peek().ok_or(ScanError::Syntax)? {
-                b'"' => self.skip_string()?,
-                b'{' => {
-                    self.open_object()?;
-                    if !self.closes(true, b'}')? {
-                        self.skip_key()?;
+            match self.peek() {
+                Some(b'"') => {
+                    self.skip_string();
+                }
+                Some(b'{') => {
+                    self.open_object();
+                    if !self.closes(true, b'}') {
+                        self.skip_key();
                         continue;
                     }
                 }
-                b'[' => {
-                    self.open_array()?;
-                    if !self.closes(true, b']')? {
+                Some(b'[') => {
+                    self.open_array();
+                    if !self.closes(true, b']') {
                         continue;
                     }
                 }
-                b't' => self.literal(b"true")?,
-                b'f' => self.literal(b"false")?,
-                b'n' => self.literal(b"null")?,
-                _ => self.skip_number()?,
+                Some(b't') => self.literal(b"true"),
+                Some(b'f') => self.literal(b"false"),
+                Some(b'n') => self.literal(b"null"),
+                Some(_) => self.skip_number(),
+                None => self.fail(ScanError::Syntax),
             }
             // A value is complete; so may be the containers that it ends.
             loop {
+                if self.failure.is_some() {
+                    return false;
+                }
                 if self.depth == outside {
-                    return Ok(());
+                    return true;
                 }
                 let in_object = self.kinds & 1 == 1;
-                if !self.closes(false, if in_object { b'}' } else { b']' })? {
+                if !self.closes(false, if in_object { b'}' } else { b']' }) {
                     if in_object {
-                        self.skip_key()?;
+                        self.skip_key();
                     }
                     break;
                 }
@@ -128,157 +211,174 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Checks that nothing but space is left.
-    pub(crate) fn end(&mut self) -> Scan<()> {
-        if self.peek().is_none() { Ok(()) } else { Err(ScanError::Syntax) }
-    }
-
-    /// Takes the string that comes next, borrowed where nothing in it is escaped.
-    fn string(&mut self) -> Scan<Cow<'a, str>> {
-        self.peek();
-        let start = self.at;
-        let escaped = self.scan_string()?;
-        if escaped {
-            let quoted = self.text.get(start..self.at).ok_or(ScanError::Syntax)?;
-            return serde_json::from_str(quoted).map(Cow::Owned).map_err(|_| ScanError::Syntax);
-        }
-        self.text.get(start + 1..self.at - 1).map(Cow::Borrowed).ok_or(ScanError::Syntax)
-    }
-
-    fn skip_string(&mut self) -> Scan<()> {
-        self.scan_string().map(drop)
-    }
-
-    fn skip_key(&mut self) -> Scan<()> {
-        self.peek();
-        self.skip_string()?;
-        self.take(b':')
-    }
-
-    /// Passes over a string; reports whether anything in it is escaped.
     #[inline]
-    fn scan_string(&mut self) -> Scan<bool> {
-        self.exactly(b'"')?;
-        let mut escaped = false;
+    fn skip_key(&mut self) {
+        self.peek();
+        self.skip_string();
+        self.take(b':');
+    }
+
+    /// Passes over a string; reports whether it is one.
+    #[inline]
+    fn skip_string(&mut self) -> bool {
+        if self.bytes.get(self.at) != Some(&b'"') {
+            self.fail(ScanError::Syntax);
+            return false;
+        }
+        let mut at = self.at + 1;
+        // Keys and most strings are short and plain: two words decide them where they are.
+        for _ in 0..2 {
+            let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+            match first_in_word(*word) {
+                None => at += word.len(),
+                Some(offset) if self.bytes.get(at + offset) == Some(&b'"') => {
+                    self.at = at + offset + 1;
+                    self.escaped = false;
+                    return true;
+                }
+                Some(_) => break,
+            }
+        }
+        self.skip_long_string(at)
+    }
+
+    /// Passes over the rest of a string, from where nothing special was seen.
+    #[inline(never)]
+    fn skip_long_string(&mut self, from: usize) -> bool {
+        self.at = from;
+        self.escaped = false;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            self.at += first_special(rest).ok_or(ScanError::Syntax)?;
+            self.at += first_special(rest).unwrap_or(rest.len());
             match self.bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(escaped);
+                    return true;
                 }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.skip_escape()?;
+                Some(b'\\') if self.skip_escape() => self.escaped = true,
+                // A bare control character, an escape that is none, or the end.
+                _ => {
+                    self.fail(ScanError::Syntax);
+                    return false;
                 }
-                // A bare control character.
-                _ => return Err(ScanError::Syntax),
             }
         }
     }
 
-    fn skip_escape(&mut self) -> Scan<()> {
+    fn skip_escape(&mut self) -> bool {
         self.at += 1;
         match self.bytes.get(self.at) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
             Some(b'u') => {
-                let digits = self.bytes.get(self.at + 1..self.at + 5).ok_or(ScanError::Syntax)?;
-                if !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(ScanError::Syntax);
+                let digits = self.bytes.get(self.at + 1..self.at + 5).unwrap_or_default();
+                if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return false;
                 }
                 self.at += 5;
             }
-            _ => return Err(ScanError::Syntax),
+            _ => return false,
         }
-        Ok(())
+        true
     }
 
-    fn skip_number(&mut self) -> Scan<()> {
+    fn skip_number(&mut self) {
         if self.bytes.get(self.at) == Some(&b'-') {
             self.at += 1;
         }
         match self.bytes.get(self.at) {
             Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.digits()?,
-            _ => return Err(ScanError::Syntax),
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return self.fail(ScanError::Syntax),
         }
         if self.bytes.get(self.at) == Some(&b'.') {
             self.at += 1;
-            self.digits()?;
+            self.digits();
         }
         if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
             self.at += 1;
             if matches!(self.bytes.get(self.at), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.digits()?;
+            self.digits();
         }
-        Ok(())
     }
 
-    fn digits(&mut self) -> Scan<()> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += count;
-        if count > 0 { Ok(()) } else { Err(ScanError::Syntax) }
-    }
-
-    fn literal(&mut self, word: &[u8]) -> Scan<()> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        if !rest.starts_with(word) {
-            return Err(ScanError::Syntax);
+    fn digits(&mut self) {
+        let start = self.at;
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
         }
-        self.at += word.len();
-        Ok(())
+        if self.at == start {
+            self.fail(ScanError::Syntax);
+        }
     }
 
-    /// Moves past a comma to the next item of the open container, or past its end; reports which.
+    fn literal(&mut self, word: &[u8]) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word) {
+            self.at += word.len();
+        } else {
+            self.fail(ScanError::Syntax);
+        }
+    }
+
+    /// Moves past a comma to the next item of the open container, or past its end; reports whether that was the end,
+    /// as which a failure counts too.
     #[inline]
-    fn closes(&mut self, first: bool, end: u8) -> Scan<bool> {
+    fn closes(&mut self, first: bool, end: u8) -> bool {
         match self.peek() {
             Some(byte) if byte == end => {
                 self.at += 1;
                 self.pop();
-                Ok(true)
+                true
             }
             Some(b',') if !first => {
                 self.at += 1;
-                Ok(false)
+                false
             }
-            Some(_) if first => Ok(false),
-            _ => Err(ScanError::Syntax),
+            Some(_) if first => false,
+            _ => {
+                self.fail(ScanError::Syntax);
+                true
+            }
         }
     }
 
     #[inline]
-    fn take(&mut self, byte: u8) -> Scan<()> {
-        self.peek();
-        self.exactly(byte)
+    fn take(&mut self, byte: u8) {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+        } else {
+            self.fail(ScanError::Syntax);
+        }
     }
 
     #[inline]
-    fn exactly(&mut self, byte: u8) -> Scan<()> {
-        if self.bytes.get(self.at) != Some(&byte) {
-            return Err(ScanError::Syntax);
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn push(&mut self, is_object: bool) -> Scan<()> {
+    fn push(&mut self, is_object: bool) {
         if self.depth >= self.limit {
-            return Err(ScanError::TooDeep);
+            self.fail(ScanError::TooDeep);
         }
         self.depth += 1;
         self.kinds = self.kinds << 1 | u128::from(is_object);
-        Ok(())
     }
 
+    #[inline]
     fn pop(&mut self) {
         self.depth -= 1;
         self.kinds >>= 1;
     }
+
+    /// Ends the walk; nothing that comes later changes why.
+    #[cold]
+    fn fail(&mut self, why: ScanError) {
+        self.failure.get_or_insert(why);
+        self.at = self.bytes.len();
+    }
+}
+
+#[cold]
+fn unescape(inner: &str) -> Option<String> {
+    serde_json::from_str(&format!("\"{inner}\"")).ok()
 }
 
 #[cfg(test)]
@@ -288,10 +388,10 @@ mod tests {
 
     use super::*;
 
-    fn accepts(text: &str) -> Scan<()> {
+    fn accepts(text: &str) -> Result<(), ScanError> {
         let text = ByteString::from(text);
         let mut scanner = Scanner::new(&text, Scanner::DEEPEST);
-        scanner.skip()?;
+        scanner.skip();
         scanner.end()
     }
 
@@ -378,7 +478,9 @@ mod tests {
             ("[".repeat(200_000), 64, Err(ScanError::TooDeep)),
         ] {
             let text = ByteString::from(text);
-            assert_eq!(Scanner::new(&text, limit).skip(), expected, "{:.40}", text);
+            let mut scanner = Scanner::new(&text, limit);
+            assert_eq!(scanner.skip(), expected.is_ok(), "{:.40}", text);
+            assert_eq!(scanner.outcome(), expected, "{:.40}", text);
         }
     }
 

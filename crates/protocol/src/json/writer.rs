@@ -84,18 +84,14 @@ impl Writer {
 
     /// Writes an integer.
     pub fn integer(&mut self, value: i64) {
-        use std::fmt::Write as _;
         self.separate();
-        // Writing to a `String` cannot fail.
-        let _ = write!(self.out, "{value}");
+        self.out.push_str(itoa::Buffer::new().format(value));
     }
 
     /// Writes an integer that is never negative.
     pub fn unsigned(&mut self, value: u64) {
-        use std::fmt::Write as _;
         self.separate();
-        // Writing to a `String` cannot fail.
-        let _ = write!(self.out, "{value}");
+        self.out.push_str(itoa::Buffer::new().format(value));
     }
 
     /// Writes a number in its shortest form; what JSON cannot express becomes `null`.
@@ -218,7 +214,7 @@ const fn is_special(byte: u8) -> bool {
 ///
 /// A borrow can only mark bytes above one that is truly marked, so the lowest mark is always right.
 #[inline]
-const fn first_in_word(word: [u8; WORD]) -> Option<usize> {
+pub(super) const fn first_in_word(word: [u8; WORD]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let word = u64::from_le_bytes(word);

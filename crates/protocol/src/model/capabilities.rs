@@ -147,6 +147,88 @@ impl ClientCapabilities {
         writer.into_raw()
     }
 
+    /// Declares that forms can be shown.
+    #[must_use]
+    pub fn with_form(&self) -> Self {
+        self.with("elicitation", Some(("form", Raw::EMPTY_OBJECT)))
+    }
+
+    /// Declares that pages can be opened for the user.
+    #[must_use]
+    pub fn with_url(&self) -> Self {
+        self.with("elicitation", Some(("url", Raw::EMPTY_OBJECT)))
+    }
+
+    /// Declares that a model can be asked.
+    #[must_use]
+    pub fn with_sampling(&self) -> Self {
+        self.with("sampling", None)
+    }
+
+    /// Declares that a model can be asked and given tools.
+    #[must_use]
+    pub fn with_sampling_tools(&self) -> Self {
+        self.with("sampling", Some(("tools", Raw::EMPTY_OBJECT)))
+    }
+
+    /// Declares that there are roots, and that changes of them will be told where that can be.
+    #[must_use]
+    pub fn with_roots(&self) -> Self {
+        self.with("roots", Some(("listChanged", Raw::TRUE)))
+    }
+
+    fn with(&self, capability: &'static str, part: Option<(&'static str, Raw)>) -> Self {
+        let mut members = self.raw.members().unwrap_or_default();
+        let declared = members.get(capability).and_then(|raw| raw.members().ok());
+        let mut declared = declared.unwrap_or_default();
+        if let Some((part, value)) = part {
+            declared.set(part, value);
+        }
+        members.set(capability, declared.to_raw());
+        // What was just put together is an object of objects, so that it reads.
+        Self::read(&members.to_raw(), Revision::NEWEST).unwrap_or_default()
+    }
+
+    /// Says the same to a server of a revision: what the revision has no words for is left out.
+    pub fn for_revision(&self, revision: Revision) -> Raw {
+        let dialect = Dialect::of(revision);
+        let told = revision.era() == Era::Legacy;
+        let mut writer = Writer::with_capacity(self.raw.as_str().len() + 32);
+        writer.open_object();
+        for (key, value) in self.raw.members().unwrap_or_default().iter() {
+            match &**key {
+                "roots" if self.roots() => {
+                    writer.plain_key("roots");
+                    writer.open_object();
+                    if told && is_set(value, "listChanged") {
+                        writer.member("listChanged", &Raw::TRUE);
+                    }
+                    writer.close_object();
+                }
+                "sampling" if self.sampling() => {
+                    let tools = dialect.sampling_tools && self.sampling_tools();
+                    let context = dialect.sampling_tools && self.sampling_context();
+                    write_parts("sampling", &[("tools", tools), ("context", context)], &mut writer);
+                }
+                "elicitation" if dialect.elicitation_modes && (self.form() || self.url()) => {
+                    let parts = [("form", self.form()), ("url", self.url())];
+                    write_parts("elicitation", &parts, &mut writer);
+                }
+                // Before there were modes, everything that was asked was a form.
+                "elicitation" if dialect.elicitation && self.form() => {
+                    writer.member("elicitation", &Raw::EMPTY_OBJECT);
+                }
+                "extensions" if dialect.extensions && value.kind() == JsonKind::Object => {
+                    writer.member(key, value);
+                }
+                "roots" | "sampling" | "elicitation" | "extensions" | "tasks" => {}
+                _ => writer.member(key, value),
+            }
+        }
+        writer.close_object();
+        writer.into_raw()
+    }
+
     fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

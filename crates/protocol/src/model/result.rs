@@ -133,8 +133,16 @@ pub struct CacheHint {
 impl CacheHint {
     /// Takes the hint out of a result. What is absent or makes no sense reads as "do not keep".
     pub(super) fn take_from(members: &mut Members) -> Self {
-        let ttl = members.take("ttlMs").and_then(|raw| u64::read_value(&raw).ok());
-        let public = members.take("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
+        let hint = Self::read(members);
+        members.take("ttlMs");
+        members.take("cacheScope");
+        hint
+    }
+
+    /// Reads the hint of a result. What is absent or makes no sense reads as "do not keep".
+    pub fn read(result: &Members) -> Self {
+        let ttl = result.get("ttlMs").and_then(|raw| u64::read_value(raw).ok());
+        let public = result.get("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
         Self {
             ttl_ms: ttl.unwrap_or(0),
             scope: if public { CacheScope::Public } else { CacheScope::Private },

@@ -19,7 +19,7 @@ fn ids_come_back_byte_for_byte() {
         r#""\u00fc\n""#,
     ] {
         let request = request(&format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"m"}}"#));
-        assert_eq!(request.id.as_raw().as_str(), id);
+        assert_eq!(request.id.to_string(), id);
         let answer = emit::result(&request.id, 0, |writer| writer.verbatim("{}"));
         assert_eq!(answer, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
     }
@@ -86,7 +86,7 @@ fn what_is_not_a_message_is_refused_under_its_own_id_where_that_is_legible() {
     ] {
         let refused = malformed(text.as_bytes());
         assert_eq!(refused.refusal.code(Era::Modern), code, "{text:.80}: {}", refused.refusal);
-        assert_eq!(refused.id.as_ref().map(|id| id.as_raw().as_str()), id, "{text:.80}");
+        assert_eq!(refused.id.as_ref().map(ToString::to_string).as_deref(), id, "{text:.80}");
         assert!(refused.refusal.message().contains(says), "{text:.80}: {}", refused.refusal);
     }
     assert_eq!(

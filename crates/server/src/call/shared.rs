@@ -1,5 +1,5 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -75,30 +75,30 @@ impl Shared {
         caller: Caller,
         answers: Vec<(String, Raw)>,
         surroundings: Surroundings,
-    ) -> Self {
-        let state = State {
-            secrets: caller.env.secrets().cloned().collect(),
-            caller,
-            answers,
-            used: None,
-            asked: Vec::new(),
-            unnamed: 0,
-            notes: VecDeque::new(),
-            progress: f64::NEG_INFINITY,
-            parked: false,
-            release: None,
-            cancelled: false,
-            given_up: false,
-            exchange: None,
-        };
-        Self {
+    ) -> Arc<Self> {
+        // One expression, so that it need not be moved: it is large, and every call makes one.
+        Arc::new(Self {
             method,
             params,
             surroundings,
             roots: OnceCell::const_new(),
-            state: Mutex::new(state),
+            state: Mutex::new(State {
+                secrets: caller.env.secrets().cloned().collect(),
+                caller,
+                answers,
+                used: None,
+                asked: Vec::new(),
+                unnamed: 0,
+                notes: VecDeque::new(),
+                progress: f64::NEG_INFINITY,
+                parked: false,
+                release: None,
+                cancelled: false,
+                given_up: false,
+                exchange: None,
+            }),
             cancel: Notify::const_new(),
-        }
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

@@ -10,10 +10,27 @@ use crate::state::{OwnBags, States};
 
 /// What a call can reach beyond its own request.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
-    pub(crate) states: Arc<States>,
-    /// What the caller's legacy session keeps, if there is one.
-    pub(crate) session: Option<Arc<SessionKeep>>,
+pub(crate) enum Surroundings {
+    /// What the caller's legacy session keeps.
+    Session(Arc<SessionKeep>),
+    /// The states that callers without a session have handles of.
+    Alone(Arc<States>),
+}
+
+impl Surroundings {
+    pub(crate) fn states(&self) -> &Arc<States> {
+        match self {
+            Self::Session(session) => session.bags.states(),
+            Self::Alone(states) => states,
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<&Arc<SessionKeep>> {
+        match self {
+            Self::Session(session) => Some(session),
+            Self::Alone(_) => None,
+        }
+    }
 }
 
 /// What a legacy session keeps for its calls.

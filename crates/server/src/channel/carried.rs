@@ -22,7 +22,7 @@ pub(super) enum Cancellable {
 /// A call that was not over at its first poll.
 pub(super) enum Carried {
     Modern(Box<ModernCall>),
-    Legacy(Box<LegacyExchange>),
+    Legacy(LegacyExchange),
     Resuming(Id, BoxFuture<'static, modern::Begun>),
     Over,
 }

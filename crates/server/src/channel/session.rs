@@ -18,10 +18,9 @@ impl<C: Channel> ChannelServer<C> {
         }
         match (&self.session, message) {
             (Some(session), message) => {
-                let session = session.clone();
-                let begun = legacy::begin(&self.core, &session, message, &CARRIAGE);
+                let begun = legacy::begin(&self.core, session, message, &CARRIAGE);
                 self.begin_legacy(begun, cx);
-                if let Some(request) = session.ask_roots() {
+                if let Some(request) = self.session.as_ref().and_then(|session| session.ask_roots()) {
                     self.channel.send(&request);
                 }
             }

@@ -44,7 +44,7 @@ impl Carry for Box<ModernCall> {
 /// A legacy client that disconnects has not cancelled: when the response is dropped, the exchange goes on by itself, and
 /// what it says is kept for the client to come back for.
 pub(super) struct Attached {
-    exchange: Option<Box<LegacyExchange>>,
+    exchange: Option<LegacyExchange>,
     log: StreamLog,
     /// How long a question may stay open once nobody is connected to the call.
     ask_for: Duration,
@@ -52,7 +52,7 @@ pub(super) struct Attached {
 
 impl Attached {
     pub(super) fn new(
-        exchange: Box<LegacyExchange>,
+        exchange: LegacyExchange,
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
         ask_for: Duration,
@@ -94,7 +94,7 @@ impl Drop for Attached {
 /// Runs an exchange to its end without a response to carry it.
 ///
 /// A question that stays open is given up in the end, or a client that never comes back would keep its session for ever.
-async fn go_on_alone(mut exchange: Box<LegacyExchange>, mut log: StreamLog, ask_for: Duration) {
+async fn go_on_alone(mut exchange: LegacyExchange, mut log: StreamLog, ask_for: Duration) {
     let mut give_up = None;
     loop {
         give_up = exchange.is_asking().then(|| give_up.unwrap_or_else(|| Instant::now() + ask_for));

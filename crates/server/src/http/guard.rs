@@ -36,6 +36,7 @@ impl AllowList {
 
     fn allows_host(&self, host: &str) -> bool {
         self.any
+            || (self.loopback && is_plain_loopback(host))
             || split_authority(host).is_some_and(|(name, _)| {
                 (self.loopback && is_loopback(name)) || self.names_include(name) || self.names_include(host)
             })
@@ -81,6 +82,14 @@ fn split_authority(text: &str) -> Option<(&str, Option<u16>)> {
         None => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')),
     };
     (legal && !host.is_empty()).then_some((host, port))
+}
+
+/// Reports whether a `Host` is that of nearly every request: the loopback address as clients write it.
+fn is_plain_loopback(host: &str) -> bool {
+    let rest = host.strip_prefix("127.0.0.1:").or_else(|| host.strip_prefix("localhost:"));
+    rest.is_some_and(|port| {
+        port.starts_with(|first| matches!(first, '1'..='9')) && port.parse::<u16>().is_ok()
+    })
 }
 
 fn is_loopback(name: &str) -> bool {

@@ -11,13 +11,14 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
+use super::patience::Patience;
 use super::peer::{Introduced, PeerInfo};
 use super::socket::{Socket, Stream};
 use super::tls::Tls;
@@ -158,7 +159,7 @@ where
 {
     let mut builder = http1::Builder::new();
     builder
-        .timer(TokioTimer::new())
+        .timer(Patience::default())
         .header_read_timeout(limits.head_within)
         .max_headers(100)
         .max_buf_size(64 << 10);

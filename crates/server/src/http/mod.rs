@@ -7,6 +7,7 @@ mod beside;
 mod body;
 mod carry;
 mod cookie;
+mod cors;
 mod endpoint;
 mod guard;
 mod heads;
@@ -14,6 +15,7 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod patience;
 mod peer;
 mod port_file;
 #[cfg(feature = "axum")]

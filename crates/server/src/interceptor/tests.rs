@@ -264,10 +264,9 @@ fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
     let meta = json!({ "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
     let members = Raw::from(&params).members().unwrap();
     let params = trunkline_protocol::Params { members, meta: Some(Raw::from(&meta).members().unwrap()) };
-    let surroundings = crate::call::Surroundings { states: Arc::default(), session: None };
+    let surroundings = crate::call::Surroundings::Alone(std::sync::Arc::default());
     let shared = crate::call::Shared::new(Method::ToolsCall, params, caller, Vec::new(), surroundings);
-    let traced =
-        Call { method: Method::ToolsCall, continuation: None, context: Context::new(Arc::new(shared)) };
+    let traced = Call { method: Method::ToolsCall, continuation: None, context: Context::new(shared) };
     tracing::subscriber::with_default(subscriber, || {
         Handler::call(&handle, traced).now_or_never().unwrap().unwrap();
     });

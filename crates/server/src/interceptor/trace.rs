@@ -63,7 +63,7 @@ fn describe(span: &Span, call: &Call, next: &Next) {
     call.context.shared().with_caller(|caller| {
         span.record("revision", caller.revision.as_str());
         if let Some(id) = &caller.request_id {
-            span.record("request_id", shorten(id.as_raw().as_str()));
+            span.record("request_id", shorten(&id.to_string()));
         }
         if let Some(session) = &caller.session {
             span.record("session", display(session.short()));

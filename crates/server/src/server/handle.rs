@@ -206,13 +206,13 @@ fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
     Call {
         method,
         continuation: None,
-        context: Context::new(Arc::new(Shared::new(
+        context: Context::new(Shared::new(
             method,
             Params { members, meta: None },
             caller,
             Vec::new(),
-            Surroundings { states, session: None },
-        ))),
+            Surroundings::Alone(states),
+        )),
     }
 }
 

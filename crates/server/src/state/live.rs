@@ -6,7 +6,7 @@ use trunkline_session::{Lifetime, LiveValue, StateHandle};
 
 use super::StateError;
 use super::own::Kind;
-use crate::call::{Context, Surroundings};
+use crate::call::Context;
 use crate::core::now;
 
 /// A value of this process that is kept between calls.
@@ -67,7 +67,8 @@ impl Context {
     /// # Errors
     /// [`StateError`]: the caller has nothing of this type under this handle, or its session is over.
     pub fn state<T: Default + Send + 'static>(&self, handle: Option<&str>) -> Result<State<T>, StateError> {
-        let Surroundings { states, session } = self.shared().surroundings();
+        let surroundings = self.shared().surroundings();
+        let (states, session) = (surroundings.states(), surroundings.session());
         let (principal, now) = (self.principal(), now());
         let fresh = || -> LiveValue { Arc::new(Mutex::new(T::default())) };
         let (handle, value) = match (handle, session) {

@@ -40,6 +40,11 @@ impl OwnBags {
         Self { name, lifetime, states, held: Mutex::default() }
     }
 
+    /// Returns where the bags are kept.
+    pub(crate) fn states(&self) -> &Arc<States> {
+        &self.states
+    }
+
     /// Returns the name that the bags go by.
     pub(crate) fn name(&self) -> SessionId {
         self.name

@@ -93,13 +93,13 @@ impl Context {
         T: Default + Serialize + DeserializeOwned + 'static,
     {
         let surroundings = self.shared().surroundings();
-        let own = surroundings.session.as_ref();
+        let own = surroundings.session();
         let (handle, begins) = match (handle, own) {
             (Some(handle), _) => (StateHandle::parse(handle).ok_or(StateError::NotFound)?, None),
             (None, None) => (StateHandle::random(), Some(Lifetime::Idle)),
             (None, Some(session)) => (session.bags.handle::<T>(Kind::Stored)?, Some(session.bags.lifetime())),
         };
-        let (principal, store) = (self.principal(), surroundings.states.stored.clone());
+        let (principal, store) = (self.principal(), surroundings.states().stored.clone());
         let stored = Stored { handle, principal, store, value: PhantomData };
         if let Some(lifetime) = begins {
             let (principal, value) = (stored.principal.clone(), write(&T::default())?);

@@ -215,6 +215,31 @@ impl Tool {
         self.set_handler(Box::new(RawTool(handler)))
     }
 
+    /// Has another function answer calls of a tool, in the place of its own handler if it has one; all else stays.
+    ///
+    /// The function takes the arguments as they came, and so calls are held to the tool's schemas on both ways.
+    ///
+    /// ```
+    /// # use trunkline_server::{Server, Tool};
+    /// let now = Tool::new("now").description("Says the time.").run(async || "12:00");
+    /// let server = Server::new("demo").with(now.handled_by(|_context, _arguments| async { "always noon" }));
+    /// ```
+    pub fn handled_by<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoToolResult> + Send + 'static,
+    {
+        // What the types of the tool's own handler would have held, only the schemas hold now.
+        if let Input::Derived(derived) = &self.input {
+            self.input = Input::Given(Raw::from(&Value::Object(derived.schema.clone())));
+        }
+        if let Output::Derived(schema) = &self.output {
+            self.output = Output::Given(Raw::from(schema));
+        }
+        self.run = Some(Box::new(RawTool(handler)));
+        self
+    }
+
     fn set_handler(mut self, handler: Box<dyn RunTool>) -> Self {
         if self.run.replace(handler).is_some() {
             self.problems.push("has two handlers".to_owned());

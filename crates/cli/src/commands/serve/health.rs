@@ -1,12 +1,11 @@
 use std::convert::Infallible;
-use std::future::{Future, ready};
-use std::pin::Pin;
+use std::future::{Ready, ready};
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::service::Service;
+use hyper::service::{Service, service_fn};
 use trunkline_server::Metrics;
 use trunkline_server::http::{HttpService, ResponseBody};
 
@@ -76,11 +75,22 @@ impl Probes {
 
 const JSON: &str = "application/json";
 
-/// The endpoint, with the probes beside it.
-#[derive(Clone, Debug)]
-pub(super) struct WithProbes {
-    pub(super) endpoint: HttpService,
-    pub(super) probes: Probes,
+/// Returns the endpoint with the probes beside it.
+pub(super) fn beside(
+    endpoint: HttpService,
+    probes: Probes,
+) -> impl Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible, Future: Send>
++ Clone
++ Send {
+    service_fn(move |request: Request<Incoming>| {
+        let (endpoint, probes) =
+            (endpoint.clone(), probes.knows(request.uri().path()).then(|| probes.clone()));
+        async move {
+            let Some(probes) = probes else { return Ok(endpoint.handle(request).await) };
+            let (parts, _) = request.into_parts();
+            Ok(endpoint.refuse_foreign(&parts).unwrap_or_else(|| probes.answer(&parts)))
+        }
+    })
 }
 
 /// The probes alone, on an address of their own.
@@ -91,27 +101,10 @@ pub(super) struct ProbesAlone {
     pub(super) probes: Probes,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
-
-impl Service<Request<Incoming>> for WithProbes {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Answering;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        if !self.probes.knows(request.uri().path()) {
-            return Service::call(&self.endpoint, request);
-        }
-        let (parts, _) = request.into_parts();
-        let answer = self.endpoint.refuse_foreign(&parts).unwrap_or_else(|| self.probes.answer(&parts));
-        Box::pin(ready(Ok(answer)))
-    }
-}
-
 impl Service<Request<Incoming>> for ProbesAlone {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Ready<Result<Response<ResponseBody>, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (parts, _) = request.into_parts();
@@ -123,6 +116,6 @@ impl Service<Request<Incoming>> for ProbesAlone {
             *response.status_mut() = StatusCode::NOT_FOUND;
             response
         });
-        Box::pin(ready(Ok(answer)))
+        ready(Ok(answer))
     }
 }

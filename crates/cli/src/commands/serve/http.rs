@@ -10,7 +10,7 @@ use trunkline_server::{Host, Metrics};
 
 use super::ServeArgs;
 use super::banner::Banner;
-use super::health::{Audience, Probes, ProbesAlone, WithProbes};
+use super::health::{self, Audience, Probes, ProbesAlone};
 use super::options::HttpArgs;
 use crate::builtin;
 use crate::exit::{Exit, Failure, say};
@@ -39,7 +39,7 @@ pub(super) async fn serve(
     let options = HttpOptions { authenticator, tls, ..options(&args.http, address.ip()) };
     let endpoint = host.http(options);
     let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
-    let service = WithProbes { endpoint: endpoint.clone(), probes: probes(audience) };
+    let service = health::beside(endpoint.clone(), probes(audience));
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }

@@ -1,9 +1,9 @@
 use crate::codec::Dialect;
-use crate::json::{JsonKind, Members, Raw};
-use crate::model::field::{Reader, Value, read_list};
+use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::model::field::{Field as _, Reader, Value, read_list, write_list, write_rest};
 use crate::model::{Content, MalformedModel, Role};
 
-use super::{Question, form};
+use super::{Inexpressible, Question, form};
 
 /// What a client answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +113,41 @@ impl Question {
     }
 }
 
+impl Answer {
+    /// Says that the user accepted a form and filled it in so, or agreed to visit a page.
+    pub fn accept(content: Option<Raw>) -> Self {
+        Self::Elicit(ElicitResult { action: Action::Accept, content, rest: Members::new() })
+    }
+
+    /// Says that the user said no.
+    pub fn decline() -> Self {
+        Self::Elicit(ElicitResult { action: Action::Decline, content: None, rest: Members::new() })
+    }
+
+    /// Says that the user did not decide.
+    pub fn cancel() -> Self {
+        Self::Elicit(ElicitResult { action: Action::Cancel, content: None, rest: Members::new() })
+    }
+
+    /// Writes the answer in a dialect.
+    ///
+    /// # Errors
+    /// The dialect has no words for it.
+    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) -> Result<(), Inexpressible> {
+        match self {
+            Self::Elicit(result) => result.write(writer),
+            Self::Sample(result) => return result.write(dialect, writer),
+            Self::Roots(roots) => {
+                writer.open_object();
+                writer.plain_key("roots");
+                write_list(roots, dialect, writer);
+                writer.close_object();
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Action {
     /// Returns the action's name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -145,7 +180,51 @@ impl ElicitResult {
     }
 }
 
+impl ElicitResult {
+    fn write(&self, writer: &mut Writer) {
+        writer.open_object();
+        writer.plain_key("action");
+        writer.string(self.action.as_str());
+        if let Some(content) = &self.content {
+            writer.member("content", content);
+        }
+        write_rest(&self.rest, &["action", "content"], writer);
+        writer.close_object();
+    }
+}
+
 impl SampleResult {
+    fn write(&self, dialect: &Dialect, writer: &mut Writer) -> Result<(), Inexpressible> {
+        let joined;
+        let content = match self.content.as_slice() {
+            [_] => self.content.as_slice(),
+            several if dialect.sampling_tools => several,
+            // Where there is room for one block only, several texts are one.
+            several => {
+                let texts: Option<Vec<&str>> = several.iter().map(Content::as_text).collect();
+                let lacks = Inexpressible {
+                    feature: "answers of several blocks in sampling",
+                    revision: dialect.revision(),
+                };
+                joined = [Content::text(texts.ok_or(lacks)?.join("\n"))];
+                &joined
+            }
+        };
+        writer.open_object();
+        self.role.write_field("role", dialect, writer);
+        writer.plain_key("content");
+        match content {
+            [block] => block.write(dialect, writer),
+            blocks => write_list(blocks, dialect, writer),
+        }
+        self.model.write_field("model", dialect, writer);
+        self.stop_reason.write_field("stopReason", dialect, writer);
+        self.meta.write_field("_meta", dialect, writer);
+        write_rest(&self.rest, &["role", "content", "model", "stopReason", "_meta"], writer);
+        writer.close_object();
+        Ok(())
+    }
+
     fn read(raw: &Raw) -> Result<Self, MalformedModel> {
         let mut reader = Reader::open(raw)?;
         let content: Raw = reader.take("content")?;

@@ -5,8 +5,11 @@ mod form;
 mod sample;
 
 use crate::codec::Dialect;
-use crate::json::{Members, Raw, Writer};
+use crate::era::unknown_method;
+use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::refusal::Refusal;
 use crate::revision::Revision;
+use crate::shorten::shorten;
 
 use super::ClientCapabilities;
 use super::field::write_rest;
@@ -68,6 +71,46 @@ impl Question {
     /// Asks for a page to be visited.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(UrlQuestion { message: message.into(), url: url.into(), rest: Members::new() })
+    }
+
+    /// Reads a question from the method and the parameters by which it is asked, in either era.
+    ///
+    /// # Errors
+    /// [`Refusal::METHOD_NOT_FOUND`] if the method asks nothing that we know, [`Refusal::INVALID_PARAMS`] if the
+    /// parameters are not those of a question.
+    pub fn read(method: &str, mut params: Members) -> Result<Self, Refusal> {
+        let text = |params: &mut Members, key: &str| {
+            let raw = params.take(key);
+            let problem = || Refusal::INVALID_PARAMS.because(format!("`{key}` must be a string"));
+            raw.as_ref().and_then(Raw::as_text).map(Into::into).ok_or_else(problem)
+        };
+        match method {
+            "roots/list" => Ok(Self::Roots),
+            "sampling/createMessage" => Ok(Self::Sample(SampleQuestion { params })),
+            "elicitation/create" => {
+                let mode = params.take("mode");
+                match mode.as_ref().and_then(Raw::as_text).as_deref() {
+                    Some("url") => Ok(Self::Url(UrlQuestion {
+                        message: text(&mut params, "message")?,
+                        url: text(&mut params, "url")?,
+                        rest: params,
+                    })),
+                    Some("form") | None => Ok(Self::Form(FormQuestion {
+                        message: text(&mut params, "message")?,
+                        schema: params
+                            .take("requestedSchema")
+                            .filter(|schema| schema.kind() == JsonKind::Object)
+                            .ok_or_else(|| {
+                                Refusal::INVALID_PARAMS.because("`requestedSchema` must be an object")
+                            })?,
+                        rest: params,
+                    })),
+                    Some(other) => Err(Refusal::INVALID_PARAMS
+                        .because(format!("elicitation has no mode `{}`", shorten(other)))),
+                }
+            }
+            _ => Err(unknown_method(method)),
+        }
     }
 
     /// Returns the method that asks the question.

@@ -22,7 +22,7 @@ pub(crate) enum Begun {
     /// It is answered already.
     Answer(Answer),
     /// It runs.
-    Exchange(Box<LegacyExchange>),
+    Exchange(LegacyExchange),
 }
 
 /// What carries a message, as far as its calls need to know.
@@ -43,7 +43,7 @@ pub(crate) fn begin(
     match start(core, session, message, carriage) {
         Started::Nothing => Begun::Accepted,
         Started::Answer(answer) => Begun::Answer(answer),
-        Started::Call(call) => Begun::Exchange(Box::new(LegacyExchange::Single(call))),
+        Started::Call(call) => Begun::Exchange(LegacyExchange::Single(call)),
     }
 }
 
@@ -70,13 +70,13 @@ pub(crate) fn begin_batch(
         match started {
             Started::Nothing => {}
             Started::Answer(answer) => answers.push(answer.message),
-            Started::Call(call) => calls.push(call),
+            Started::Call(call) => calls.push(*call),
         }
     }
     if calls.is_empty() && answers.is_empty() {
         return Begun::Accepted;
     }
-    Begun::Exchange(Box::new(LegacyExchange::Batch { calls, answers }))
+    Begun::Exchange(LegacyExchange::Batch { calls, answers })
 }
 
 fn is_modern(message: &Result<Message, Malformed>) -> bool {
@@ -96,14 +96,10 @@ fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) 
     Err(refuse(Some(&request.id), &refusal, session.revision()))
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives for one match; a box would cost every call an allocation"
-)]
 enum Started {
     Nothing,
     Answer(Answer),
-    Call(LegacyCall),
+    Call(Box<LegacyCall>),
 }
 
 fn start(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, carriage: &Carriage) -> Started {
@@ -167,7 +163,7 @@ fn begin_call(
     request: Request,
     method: Method,
     carriage: &Carriage,
-) -> Result<LegacyCall, Refusal> {
+) -> Result<Box<LegacyCall>, Refusal> {
     if session.has_call(&request.id) {
         return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
@@ -181,11 +177,10 @@ fn begin_call(
         // A caller that can only be answered has, for this call, nothing to be asked with.
         caller.capabilities = Raw::EMPTY_OBJECT;
     }
-    let surroundings = Surroundings { states: core.states.clone(), session: Some(session.keep().clone()) };
-    let shared = Shared::new(method, request.params, caller, Vec::new(), surroundings);
-    let context = Context::new(Arc::new(shared));
+    let surroundings = Surroundings::Session(session.keep().clone());
+    let context = Context::new(Shared::new(method, request.params, caller, Vec::new(), surroundings));
     let call = Call { method, continuation: None, context };
-    Ok(LegacyCall::start(core.clone(), session.clone(), in_flight, request.id, call))
+    Ok(LegacyCall::start(session.clone(), in_flight, request.id, call))
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -12,7 +12,7 @@ use super::super::{Answer, Event};
 use super::live::LiveSession;
 use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
-use crate::core::{Core, InFlight};
+use crate::core::InFlight;
 use crate::metrics::Ended;
 
 /// How long a handler that wants to be called again, and asks nothing, is left alone.
@@ -20,7 +20,6 @@ const CALL_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A legacy call in progress.
 pub(crate) struct LegacyCall {
-    core: Arc<Core>,
     session: Arc<LiveSession>,
     id: Id,
     method: Method,
@@ -33,17 +32,10 @@ pub(crate) struct LegacyCall {
 }
 
 impl LegacyCall {
-    pub(super) fn start(
-        core: Arc<Core>,
-        session: Arc<LiveSession>,
-        in_flight: InFlight,
-        id: Id,
-        call: Call,
-    ) -> Self {
+    pub(super) fn start(session: Arc<LiveSession>, in_flight: InFlight, id: Id, call: Call) -> Box<Self> {
         let method = call.method;
-        let running = Some(Running::start(&*core.handler, call));
-        Self {
-            core,
+        let running = Some(Running::start(&*in_flight.core().handler, call));
+        Box::new(Self {
             session,
             id,
             method,
@@ -52,7 +44,7 @@ impl LegacyCall {
             outgoing: VecDeque::new(),
             questions: Vec::new(),
             in_flight,
-        }
+        })
     }
 
     pub(super) fn id(&self) -> &Id {
@@ -61,7 +53,7 @@ impl LegacyCall {
 
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        if !self.core.env.any() {
+        if !self.in_flight.core().env.any() {
             return self.poll_unscrubbed(cx);
         }
         let shared = self.running.as_ref().map(|running| running.shared().clone());
@@ -156,7 +148,7 @@ impl LegacyCall {
         let Some(running) = self.running.take() else { return };
         let shared = running.shared().clone();
         let Continuation::Portable(bytes) = round.then;
-        let (handler, method) = (self.core.handler.clone(), self.method);
+        let (handler, method) = (self.in_flight.core().handler.clone(), self.method);
         let context = Context::new(shared.clone());
         let again = async move {
             if round.questions.is_empty() {
@@ -176,7 +168,7 @@ impl LegacyCall {
         let revision = self.session.revision();
         match outcome {
             Ok(Outcome::Done(reply)) => {
-                Answer { message: self.core.result(&self.id, &reply, revision), status: 200 }
+                Answer { message: self.in_flight.core().result(&self.id, &reply, revision), status: 200 }
             }
             Ok(Outcome::Ask(_)) => refuse(Some(&self.id), &Refusal::INTERNAL, revision),
             Err(refusal) => refuse(Some(&self.id), &refusal, revision),

@@ -4,13 +4,9 @@ use super::super::{Answer, Event};
 use super::call::LegacyCall;
 
 /// The call of one message, or the calls of one batch, which are answered together.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "batches are rare, and boxing a call would cost every other one"
-)]
 pub(crate) enum LegacyExchange {
     /// One call.
-    Single(LegacyCall),
+    Single(Box<LegacyCall>),
     /// The calls of a batch that still run, and the answers of those that do not.
     Batch { calls: Vec<LegacyCall>, answers: Vec<String> },
     /// Everything is answered.

@@ -16,7 +16,6 @@ use crate::round::{Binding, Then, digest};
 
 /// A modern call in progress.
 pub(crate) struct ModernCall {
-    core: Arc<Core>,
     id: Id,
     method: Method,
     principal: Principal,
@@ -26,18 +25,12 @@ pub(crate) struct ModernCall {
 }
 
 impl ModernCall {
-    pub(super) fn new(
-        core: Arc<Core>,
-        in_flight: InFlight,
-        id: Id,
-        method: Method,
-        principal: Principal,
-    ) -> Self {
-        Self { core, id, method, principal, round: 0, running: None, in_flight }
+    pub(super) fn new(in_flight: InFlight, id: Id, method: Method, principal: Principal) -> Self {
+        Self { id, method, principal, round: 0, running: None, in_flight }
     }
 
     pub(super) fn start(&mut self, call: Call) {
-        self.running = Some(Running::start(&*self.core.handler, call));
+        self.running = Some(Running::start(&*self.core().handler, call));
     }
 
     pub(super) fn carry(&mut self, running: Running) {
@@ -49,7 +42,7 @@ impl ModernCall {
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
-        &self.core
+        self.in_flight.core()
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -67,7 +60,7 @@ impl ModernCall {
 
     /// Polls for what the carrier must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        if !self.core.env.any() {
+        if !self.core().env.any() {
             return self.poll_unscrubbed(cx);
         }
         let shared = self.running.as_ref().map(|running| running.shared().clone());
@@ -98,31 +91,33 @@ impl ModernCall {
                     Event::Answer(self.close_round(questions))
                 }
                 Step::Done(outcome) => {
-                    let shared = running.shared().clone();
-                    self.running = None;
                     self.in_flight.end(Ended::of(&outcome));
-                    Event::Answer(self.finish(outcome, &shared))
+                    let answer = self.finish(outcome);
+                    self.running = None;
+                    Event::Answer(answer)
                 }
             });
         }
     }
 
-    fn finish(&self, outcome: Result<Outcome, Refusal>, shared: &Shared) -> Answer {
-        match outcome {
-            Ok(Outcome::Done(reply)) => self.reply(&reply),
-            Ok(Outcome::Ask(round)) => {
+    fn finish(&self, outcome: Result<Outcome, Refusal>) -> Answer {
+        match (outcome, &self.running) {
+            (Ok(Outcome::Done(reply)), _) => self.reply(&reply),
+            (Ok(Outcome::Ask(round)), Some(running)) => {
+                let shared = running.shared();
                 if let Some(error) = shared.first_unsupported(&round.questions) {
                     return refuse(Some(&self.id), &error.to_refusal());
                 }
                 let Continuation::Portable(bytes) = round.then;
                 self.ask_again(round.questions, self.portable(bytes), shared)
             }
-            Err(refusal) => refuse(Some(&self.id), &refusal),
+            (Ok(Outcome::Ask(_)), None) => refuse(Some(&self.id), &Refusal::INTERNAL),
+            (Err(refusal), _) => refuse(Some(&self.id), &refusal),
         }
     }
 
     fn reply(&self, reply: &Reply) -> Answer {
-        Answer { message: self.core.result(&self.id, reply, Revision::NEWEST), status: 200 }
+        Answer { message: self.core().result(&self.id, reply, Revision::NEWEST), status: 200 }
     }
 
     /// Ends the request with questions; the call itself waits for the next request.
@@ -131,16 +126,16 @@ impl ModernCall {
         let shared = running.shared().clone();
         let then = match shared.kept_answers() {
             Some(answers) => self.portable(replay(&answers)),
-            None => self.core.lot.park(&self.principal, self.round + 1, running).map(Then::Parked),
+            None => self.core().lot.park(&self.principal, self.round + 1, running).map(Then::Parked),
         };
         self.ask_again(questions, then, &shared)
     }
 
     fn portable(&self, bytes: Bytes) -> Option<Then> {
-        if bytes.len() <= self.core.limits.state_bytes {
+        if bytes.len() <= self.core().limits.state_bytes {
             return Some(Then::Portable(bytes));
         }
-        self.core.lot.park_bytes(&self.principal, self.round + 1, bytes).map(Then::Parked)
+        self.core().lot.park_bytes(&self.principal, self.round + 1, bytes).map(Then::Parked)
     }
 
     fn ask_again(&self, questions: Vec<(String, Question)>, then: Option<Then>, shared: &Shared) -> Answer {
@@ -149,8 +144,8 @@ impl ModernCall {
             method: self.method,
             digest: digest(shared.params()),
         };
-        let expires = now().plus(self.core.limits.parked_for);
-        let state = then.and_then(|then| self.core.sealer.seal(&binding, self.round + 1, expires, &then));
+        let expires = now().plus(self.core().limits.parked_for);
+        let state = then.and_then(|then| self.core().sealer.seal(&binding, self.round + 1, expires, &then));
         match state {
             Some(state) => self.reply(&Reply::InputRequired(InputRequired { questions, state: Some(state) })),
             None => refuse(Some(&self.id), &Refusal::INTERNAL),

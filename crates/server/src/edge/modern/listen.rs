@@ -67,7 +67,7 @@ impl Listen {
     /// Returns the answer with which the server ends the stream.
     pub(crate) fn ending(&self) -> String {
         let mut about = Members::new();
-        about.set(meta::SUBSCRIPTION_ID, self.id.as_raw().clone());
+        about.set(meta::SUBSCRIPTION_ID, self.id.to_raw());
         let mut members = Members::new();
         members.set("_meta", about.to_raw());
         self.core.result(&self.id, &Reply::Object(members), Revision::NEWEST)
@@ -77,7 +77,7 @@ impl Listen {
     pub(crate) fn cancellation(&self) -> String {
         emit::notification("notifications/cancelled", |writer| {
             writer.open_object();
-            writer.member("requestId", self.id.as_raw());
+            writer.member("requestId", &self.id.to_raw());
             writer.close_object();
         })
     }
@@ -97,7 +97,7 @@ impl Listen {
     fn write_meta(&self, writer: &mut Writer) {
         writer.plain_key("_meta");
         writer.open_object();
-        writer.member(meta::SUBSCRIPTION_ID, self.id.as_raw());
+        writer.member(meta::SUBSCRIPTION_ID, &self.id.to_raw());
         writer.close_object();
     }
 

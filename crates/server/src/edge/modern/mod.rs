@@ -95,30 +95,30 @@ fn begin_call(
     let method = admitted.method;
     in_flight.time(method, &params, admitted.revision);
     let (answers, state) = if method.may_ask() { input(&params)? } else { (Vec::new(), None) };
-    let call = ModernCall::new(core.clone(), in_flight, id, method, principal);
+    let call = Box::new(ModernCall::new(in_flight, id, method, principal));
     match state {
-        None => Ok(Begun::Call(Box::new(start(call, caller, answers, params, None)))),
+        None => Ok(Begun::Call(start(call, caller, answers, params, None))),
         Some(state) => resume(call, &state, caller, answers, params),
     }
 }
 
 fn start(
-    mut call: ModernCall,
+    mut call: Box<ModernCall>,
     caller: Caller,
     answers: Answers,
     params: Params,
     continuation: Option<Bytes>,
-) -> ModernCall {
+) -> Box<ModernCall> {
     let method = call.method();
-    let surroundings = Surroundings { states: call.core().states.clone(), session: None };
-    let context = Context::new(Arc::new(Shared::new(method, params, caller, answers, surroundings)));
+    let surroundings = Surroundings::Alone(call.core().states.clone());
+    let context = Context::new(Shared::new(method, params, caller, answers, surroundings));
     call.start(Call { method, continuation, context });
     call
 }
 
 /// Goes on with a call that asked something in an earlier request.
 fn resume(
-    mut call: ModernCall,
+    mut call: Box<ModernCall>,
     state: &str,
     caller: Caller,
     answers: Answers,
@@ -131,20 +131,18 @@ fn resume(
     call.set_round(round);
     let number = match then {
         Then::Portable(bytes) => {
-            return Ok(Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes)))));
+            return Ok(Begun::Call(start(call, caller, answers, params, Some(bytes))));
         }
         Then::Parked(number) => number,
     };
     let id = call.id().clone();
     let resumed = Box::pin(async move {
         match core.lot.reclaim(number, &principal, round).await {
-            Some(Reclaimed::Bytes(bytes)) => {
-                Begun::Call(Box::new(start(call, caller, answers, params, Some(bytes))))
-            }
+            Some(Reclaimed::Bytes(bytes)) => Begun::Call(start(call, caller, answers, params, Some(bytes))),
             Some(Reclaimed::Call(running)) => {
                 running.shared().resume(caller, answers);
                 call.carry(running);
-                Begun::Call(Box::new(call))
+                Begun::Call(call)
             }
             None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
         }

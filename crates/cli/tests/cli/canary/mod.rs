@@ -1,13 +1,16 @@
 //! Canaries: a secret in every place where one can enter, and a look at every place where none may come out.
 
+mod channels;
+mod requests;
+
 use std::net::SocketAddr;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::bare_client::{Connection, Reply, get, mirror_headers, post, request, send};
+use crate::bare_client::{Reply, get, post, send};
 use crate::messages::{call, initialize, initialized, legacy, lines, modern};
-use crate::process::{Running, file, folder, run};
+use crate::process::{Running, file, folder, run, run_with};
 
 /// A secret that says where it entered.
 fn canary(place: &str) -> String {
@@ -58,80 +61,6 @@ impl Caller {
     }
 }
 
-/// Calls in both eras, with a secret wherever a caller can put one, and returns the id of the session that it had.
-fn exercise(caller: &Caller) -> String {
-    let [argument, state, answer, query, cookie, other] =
-        ["argument", "state", "answer", "query", "cookie", "other"].map(canary);
-    // In headers, the query and the credential.
-    let wrong = format!("Bearer {}", canary("wrong-token"));
-    let echo = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
-    assert_eq!(caller.post(&echo, &[("Cookie", &format!("session={cookie}"))]).status, 200);
-    let refused = post(caller.address, &echo, &[("Authorization", &wrong)]);
-    assert_eq!(refused.status, 401);
-    assert_clean("a refusal", &refused.body);
-    let body = echo.to_string();
-    assert_eq!(caller.send(&format!("POST /mcp?token={query}"), &mirror_headers(&echo), &body).status, 200);
-    caller.send(&format!("POST /{query}"), &[], &body);
-    caller.send(&format!("GET /healthz?token={query}"), &[], "");
-    for header in
-        ["X-Api-Key", "Mcp-Session-Id", "Last-Event-ID", "Origin", "MCP-Protocol-Version", "Mcp-Method"]
-    {
-        caller.send("POST /mcp", &[(header, &other)], &body);
-        caller.send("GET /mcp", &[(header, &other)], "");
-    }
-    // In arguments, which a caller may be reminded of, but nobody else told.
-    for (tool, arguments) in [
-        ("echo", json!({ "message": argument })),
-        ("echo", json!({ "message": { "secret": argument } })),
-        ("echo", json!({ "secret": argument })),
-        ("convert", json!({ "time": argument, "from": argument, "to": argument })),
-        (&*argument, json!({})),
-    ] {
-        caller.post_own(&modern(2, "tools/call", call(tool, arguments)), &[]);
-    }
-    caller.post_own(&modern(3, "resources/read", json!({ "uri": format!("time://{argument}") })), &[]);
-    // In what a caller sends back, and in what is no message at all.
-    let resumed = json!({
-        "name": "echo",
-        "arguments": { "message": "hello" },
-        "requestState": state,
-        "inputResponses": { "q1": { "action": "accept", "content": { "secret": answer } } },
-    });
-    assert!(caller.post(&modern(4, "tools/call", resumed), &[]).body.contains("requestState"));
-    caller.send("POST /mcp", &[], &format!("{{\"secret\": \"{other}\""));
-    caller.send("POST /mcp", &[], &format!("{{\"secret\": \"{other}\"}}"));
-    caller.send("POST /mcp", &[("Content-Type", "text/plain")], &other);
-    // In a session.
-    let opened = caller.post(&initialize(), &[]);
-    let id = opened.header("mcp-session-id").expect("a session").to_owned();
-    let session = [("Mcp-Session-Id", id.as_str())];
-    caller.post(&initialized(), &session);
-    caller.post_own(&legacy(5, "tools/call", call("echo", json!({ "message": argument }))), &session);
-    caller.post(&json!({ "jsonrpc": "2.0", "id": "x", "result": { "secret": answer } }), &session);
-    assert_eq!(caller.send("DELETE /mcp", &session, "").status, 204);
-    assert_eq!(caller.post(&legacy(6, "ping", json!({})), &session).status, 404);
-    id
-}
-
-/// Calls over HTTP+SSE, where the id of the session is in the address, and returns that id.
-fn exercise_sse(caller: &Caller) -> String {
-    let other = canary("other");
-    caller.send(&format!("POST /messages?sessionId={other}"), &[], &initialize().to_string());
-    caller.send(&format!("GET /ws?token={other}"), &[("Sec-WebSocket-Protocol", &other)], "");
-    let mut stream = Connection::open(caller.address);
-    let headers = [("Authorization", caller.token.as_str()), ("Accept", "text/event-stream")];
-    stream.write(&request(caller.address, &format!("GET /sse?token={other}"), &headers, ""));
-    let told = stream.read_until("\n\n");
-    let path = told.split("data: ").nth(1).and_then(|rest| rest.lines().next()).expect("an address").trim();
-    let id = path.split("sessionId=").nth(1).expect("an id").to_owned();
-    let secret = legacy(2, "tools/call", call("echo", json!({ "message": canary("argument") })));
-    for message in [initialize(), initialized(), secret] {
-        assert_eq!(caller.send(&format!("POST {path}"), &[], &message.to_string()).status, 202);
-    }
-    stream.read_until(&canary("argument"));
-    id
-}
-
 #[test]
 fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
     for format in ["json", "text"] {
@@ -141,10 +70,14 @@ fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
         let key = file(&folder, "key", &canary("state-key-of-more-than-32-bytes"), 0o600);
         let auth = format!("bearer:{tokens}");
         let options = ["--log-level", "trace", "--log-format", format, "--auth", &auth, "--state-key", &key];
+        // Callers may bring the variable; what this process itself has under that name is not for them.
+        let options = [&options[..], &["--env", "API_KEY", "--cookie-sessions"]].concat();
         let variables = [("TRUNKLINE_SECRET", &*canary("environment")), ("API_KEY", &*canary("api-key"))];
         let (running, address) = Running::serve_with(&format!("canary-serve-{format}"), &options, &variables);
         let caller = Caller { address, token: format!("Bearer {token}") };
-        let sessions = [exercise(&caller), exercise_sse(&caller)];
+        let mut ids = vec![requests::exercise(&caller)];
+        ids.extend(channels::exercise_sse(&caller));
+        channels::exercise_websocket(&caller);
         assert_clean("the command line", &running.command_line());
         let metrics = get(address, "/metrics", &[]).body;
         running.signal(Signal::TERM);
@@ -158,8 +91,8 @@ fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
             [("the log", &finished.stderr), ("the metrics", &metrics), ("the output", &finished.stdout)]
         {
             assert_clean(what, text);
-            let told = sessions.iter().find(|id| text.contains(id.as_str()));
-            assert_eq!(told, None, "{what} has a session's whole id");
+            let told = ids.iter().find(|id| text.contains(id.as_str()));
+            assert_eq!(told, None, "{what} has the whole id of a session or of what is kept");
         }
     }
 }
@@ -181,6 +114,26 @@ fn no_secret_of_a_pipe_is_logged() {
         assert!(finished.stderr.contains("tools/call"), "{}", finished.stderr);
         assert_clean("the log", &finished.stderr);
     }
+}
+
+#[test]
+fn no_variable_of_the_process_comes_out_of_a_pipe() {
+    let (allowed, other) = (canary("allowed-variable"), canary("other-variable"));
+    let variables = [("API_KEY", allowed.as_str()), ("OTHER_KEY", other.as_str())];
+    let messages = [
+        initialize(),
+        initialized(),
+        // Whoever calls may know the value, and even then it is not repeated to the model.
+        legacy(2, "tools/call", call("echo", json!({ "message": format!("key {allowed}") }))),
+        modern(3, "tools/call", call("echo", json!({ "message": format!("key {allowed}") }))),
+        modern(4, "tools/call", call(&allowed, json!({}))),
+        modern(5, "resources/read", json!({ "uri": format!("time://{allowed}") })),
+    ];
+    let options = ["serve", "--stdio", "--env", "API_KEY", "--log-level", "trace"];
+    let finished = run_with(&options, &variables, &lines(&messages));
+    assert_eq!(finished.stdout.matches("key [secret]").count(), 2, "{}", finished.stdout);
+    assert_clean("an answer", &finished.stdout);
+    assert_clean("the log", &finished.stderr);
 }
 
 #[test]

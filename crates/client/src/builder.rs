@@ -1,0 +1,145 @@
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_protocol::model::Implementation;
+use trunkline_protocol::{Level, Revision};
+use trunkline_transport::dial::Dialer;
+use trunkline_transport::{Secret, Target};
+
+use crate::call::{LogFn, LogMessage};
+use crate::client::Client;
+use crate::connect::{self, Attempts, Ids, Plan, Verdicts};
+use crate::error::Error;
+use crate::input::{InputHandler, Nobody};
+use crate::limits::Limits;
+
+/// How a client connects, and what it does with what the server says.
+#[must_use = "nothing happens before `connect`"]
+#[derive(Clone)]
+pub struct Builder {
+    identity: Implementation,
+    input: Arc<dyn InputHandler>,
+    pin: Option<Revision>,
+    limits: Limits,
+    headers: Vec<(String, Secret)>,
+    env: Vec<(String, Secret)>,
+    on_log: Option<Arc<LogFn>>,
+    level: Option<Level>,
+    verdicts: Verdicts,
+    dialer: Dialer,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            identity: Implementation::new("trunkline", env!("CARGO_PKG_VERSION")),
+            input: Arc::new(Nobody),
+            pin: None,
+            limits: Limits::default(),
+            headers: Vec::new(),
+            env: Vec::new(),
+            on_log: None,
+            level: None,
+            verdicts: Verdicts::default(),
+            dialer: Dialer::default(),
+        }
+    }
+}
+
+impl Builder {
+    /// Sets what the client calls itself.
+    pub fn identity(mut self, identity: Implementation) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// Sets who answers what the server asks. Without one, the server is told that nothing can be asked.
+    pub fn input(mut self, handler: impl InputHandler) -> Self {
+        self.input = Arc::new(handler);
+        self
+    }
+
+    /// Speaks this revision and no other; nothing is probed.
+    pub fn pin(mut self, revision: Revision) -> Self {
+        self.pin = Some(revision);
+        self
+    }
+
+    /// Sets the bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Adds a header to every HTTP request to the target.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), Secret::new(value)));
+        self
+    }
+
+    /// Shows a token with every HTTP request to the target.
+    pub fn bearer(self, token: impl Into<String>) -> Self {
+        self.header("Authorization", format!("Bearer {}", token.into()))
+    }
+
+    /// Sets a variable in the environment of a program that is started.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.push((name.into(), Secret::new(value)));
+        self
+    }
+
+    /// Tells a function of every log message of the server.
+    pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
+        self.on_log = Some(Arc::new(tell));
+        self
+    }
+
+    /// Asks for log messages from a level on, if the server has any.
+    pub fn log_level(mut self, level: Level) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// Sets where the eras of servers are remembered; clones of one [`Verdicts`] remember together.
+    pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
+        self.verdicts = verdicts;
+        self
+    }
+
+    /// Sets how connections to addresses are opened: through which proxies, within which time, trusting whom.
+    pub fn dialer(mut self, dialer: Dialer) -> Self {
+        self.dialer = dialer;
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] with everything that was tried, or [`Error::Unauthorized`].
+    pub async fn connect(self, target: impl Into<Target>) -> Result<Client, Error> {
+        let plan = Plan {
+            identity: self.identity,
+            capabilities: self.input.capabilities(),
+            pin: self.pin,
+            limits: self.limits,
+            headers: self.headers,
+            env: self.env,
+            verdicts: self.verdicts,
+            dialer: self.dialer,
+            ids: Ids::default(),
+        };
+        let mut attempts = Attempts::default();
+        let connected = connect::connect(target.into(), &plan, &mut attempts).await?;
+        Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level).await
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("identity", &self.identity)
+            .field("pin", &self.pin)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

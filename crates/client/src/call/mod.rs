@@ -1,0 +1,18 @@
+//! Calls: what is asked of a server, step by step.
+
+mod calling;
+mod completion;
+mod note;
+mod outcome;
+mod request;
+mod running;
+mod step;
+
+pub use self::calling::Calling;
+pub use self::completion::Completion;
+pub use self::note::{LogMessage, Progress};
+pub use self::outcome::{Answers, Continuation, Outcome, Round};
+pub use self::request::Call;
+pub(crate) use self::request::LogFn;
+pub use self::running::Suspended;
+pub(crate) use self::step::Step;

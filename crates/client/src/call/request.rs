@@ -1,0 +1,207 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trunkline_protocol::model::ClientCapabilities;
+use trunkline_protocol::{ByteString, Level, Members, Method, Raw};
+
+use super::{Answers, Completion, Continuation, LogMessage, Progress};
+
+/// One request to a server, whatever its era.
+///
+/// [`Client::call`](crate::Client::call) and its siblings make one and run it. One is made by hand for
+/// [`Client::step`](crate::Client::step), which gives the questions of the server to its caller.
+#[must_use = "a call does nothing until it is run"]
+#[derive(Debug)]
+pub struct Call {
+    pub(crate) method: ByteString,
+    pub(crate) known: Option<Method>,
+    /// What the call names: the tool, the prompt or the resource.
+    pub(crate) name: Option<ByteString>,
+    pub(crate) params: Members,
+    pub(crate) meta: Members,
+    pub(crate) log_level: Option<Level>,
+    pub(crate) capabilities: Option<ClientCapabilities>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) observer: Observer,
+    pub(crate) given: Option<(Continuation, Answers)>,
+    /// Whether a session that the server forgot is opened again for it.
+    pub(crate) may_reopen: bool,
+    /// What is wrong with it, which its caller hears instead of an answer.
+    pub(crate) fault: Option<String>,
+}
+
+/// Who is told what a server says while it works.
+#[derive(Clone, Default)]
+pub(crate) struct Observer {
+    pub(crate) progress: Option<Arc<ProgressFn>>,
+    pub(crate) log: Option<Arc<LogFn>>,
+}
+
+pub(crate) type ProgressFn = dyn Fn(&Progress) + Send + Sync;
+pub(crate) type LogFn = dyn Fn(&LogMessage) + Send + Sync;
+
+impl Call {
+    /// Calls a tool with arguments, a JSON object.
+    pub fn tool(name: impl Into<String>, arguments: impl Into<Raw>) -> Self {
+        Self::of(Method::ToolsCall).named("name", name.into()).arguments(arguments.into())
+    }
+
+    /// Fetches a prompt with arguments, a JSON object of strings.
+    pub fn prompt(name: impl Into<String>, arguments: impl Into<Raw>) -> Self {
+        Self::of(Method::PromptsGet).named("name", name.into()).arguments(arguments.into())
+    }
+
+    /// Reads a resource.
+    pub fn read(uri: impl Into<String>) -> Self {
+        Self::of(Method::ResourcesRead).named("uri", uri.into())
+    }
+
+    /// Asks what an argument could be completed to.
+    pub fn complete(completion: Completion) -> Self {
+        let Completion { params, fault } = completion;
+        Self { params, fault, ..Self::of(Method::Complete) }
+    }
+
+    /// Makes any other request, with parameters that are a JSON object; what belongs to the protocol is added.
+    pub fn other(method: impl Into<String>, params: impl Into<Raw>) -> Self {
+        let method = method.into();
+        let known = Method::ALL.into_iter().find(|known| known.as_str() == method);
+        let mut call = Self::of(Method::Ping);
+        call.known = known;
+        call.method = method.into();
+        match params.into().members() {
+            Ok(mut params) => {
+                call.name =
+                    known.and_then(Method::mirrored_name).and_then(|member| params.get(member)?.to_text());
+                if let Some(meta) = params.take("_meta").and_then(|meta| meta.members().ok()) {
+                    let others = meta.iter().filter(|(key, _)| !is_ours(key));
+                    call.meta = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+                }
+                call.params = params;
+            }
+            Err(error) => call.fault = Some(format!("the parameters are not usable: {error}")),
+        }
+        call
+    }
+
+    pub(crate) fn of(method: Method) -> Self {
+        Self {
+            method: ByteString::from_static(method.as_str()),
+            known: Some(method),
+            name: None,
+            params: Members::new(),
+            meta: Members::new(),
+            log_level: None,
+            capabilities: None,
+            timeout: None,
+            observer: Observer::default(),
+            given: None,
+            may_reopen: true,
+            fault: None,
+        }
+    }
+
+    /// Tells a function of all progress.
+    pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+        self.observer.progress = Some(Arc::new(tell));
+        self
+    }
+
+    /// Tells a function of the log messages of this call, where they can be told apart from those of others.
+    pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
+        self.observer.log = Some(Arc::new(tell));
+        self
+    }
+
+    /// Asks for log messages from a level on, where that is asked with each call.
+    pub fn log_level(mut self, level: Level) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// Sets how long the server may be silent; progress begins the time anew.
+    pub fn timeout(mut self, silent_for: Duration) -> Self {
+        self.timeout = Some(silent_for);
+        self
+    }
+
+    /// Adds a member to `_meta`, such as `traceparent`.
+    ///
+    /// What the protocol itself keeps there is left out: it is written for each request anew.
+    pub fn meta(mut self, key: impl Into<String>, value: Raw) -> Self {
+        let key = key.into();
+        if !is_ours(&key) {
+            self.meta.set(key, value);
+        }
+        self
+    }
+
+    /// Declares other capabilities than the client's own, in this call alone; a session has declared its own for good.
+    pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Goes on with a call that was interrupted by questions. The call has to be the same one.
+    pub fn resume(mut self, continuation: Continuation, answers: Answers) -> Self {
+        self.given = Some((continuation, answers));
+        self
+    }
+
+    fn named(mut self, member: &'static str, name: String) -> Self {
+        self.params.set(ByteString::from_static(member), Raw::from_text(&name));
+        self.name = Some(name.into());
+        self
+    }
+
+    fn arguments(mut self, arguments: Raw) -> Self {
+        if arguments.kind() != trunkline_protocol::json::JsonKind::Object {
+            self.fault = Some("the arguments must be a JSON object".to_owned());
+        }
+        self.params.set(ByteString::from_static("arguments"), arguments);
+        self
+    }
+
+    /// Returns what a header repeats of the call.
+    pub(crate) fn mirrored_name(&self) -> Option<ByteString> {
+        self.known.and_then(Method::mirrored_name).and(self.name.clone())
+    }
+
+    pub(crate) fn may_ask(&self) -> bool {
+        self.known.is_some_and(Method::may_ask)
+    }
+
+    /// Progress is asked for wherever work is done: it also tells that the server is alive.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.may_ask() || self.observer.progress.is_some()
+    }
+
+    /// Guesses how long the written request will be.
+    pub(crate) fn hint(&self) -> usize {
+        self.params.iter().map(|(key, value)| key.len() + value.as_str().len() + 4).sum::<usize>() + 64
+    }
+}
+
+/// Reports whether a member of `_meta` is written by the client itself.
+fn is_ours(key: &str) -> bool {
+    use trunkline_protocol::meta;
+    [
+        meta::PROGRESS_TOKEN,
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_INFO,
+        meta::CLIENT_CAPABILITIES,
+        meta::LOG_LEVEL,
+        meta::SUBSCRIPTION_ID,
+    ]
+    .contains(&key)
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer")
+            .field("progress", &self.progress.is_some())
+            .field("log", &self.log.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,313 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::{Id, Notification, Raw, Refusal, Request, era};
+
+use super::{Answers, Call, LogMessage, Progress};
+use crate::carrier::{Arrived, Exchange, Loss};
+use crate::client::{Inner, Session};
+use crate::error::Error;
+
+/// What a call keeps for later while questions are being answered.
+const MOST_BACKLOG: usize = 32;
+
+/// Questions of one call that are open at one time; beyond it they are refused.
+const MOST_OPEN: usize = 16;
+
+/// A call that is open, from its request to its response.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) session: Arc<Session>,
+    exchange: Exchange,
+    clock: Clock,
+    /// What came while questions were being answered, and has to be looked at afterwards.
+    backlog: VecDeque<Arrived>,
+    open: Vec<Open>,
+    asked: usize,
+    reported: f64,
+}
+
+/// A question that the server asked and that is not answered.
+#[derive(Debug)]
+struct Open {
+    key: String,
+    id: Id,
+}
+
+/// How a call that was waited for comes back.
+#[derive(Debug)]
+pub(crate) enum Waited {
+    /// With a response.
+    Response(Result<Raw, Raw>),
+    /// Without one.
+    Lost(Loss),
+    /// With questions.
+    Asked(Vec<(String, Question)>),
+}
+
+/// What happened while questions were being answered.
+#[derive(Debug)]
+pub(crate) enum Meanwhile {
+    /// The call is over; nobody waits for answers any more.
+    Over,
+    /// The server takes a question back.
+    Withdrawn(String),
+}
+
+/// How long a call may still take.
+#[derive(Debug)]
+struct Clock {
+    silent_for: Duration,
+    /// What is left of the time in all.
+    left: Duration,
+}
+
+impl Running {
+    pub(crate) fn new(session: Arc<Session>, exchange: Exchange, call: &Call, inner: &Inner) -> Self {
+        let limits = &inner.plan.limits;
+        let silent_for = call.timeout.unwrap_or(limits.silent_for);
+        let clock = Clock { silent_for, left: limits.call_at_most.max(silent_for) };
+        let (backlog, open) = (VecDeque::new(), Vec::new());
+        Self { session, exchange, clock, backlog, open, asked: 0, reported: f64::NEG_INFINITY }
+    }
+
+    /// Waits until the call comes back with something.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] if the server is silent for too long, or takes too long in all.
+    pub(crate) async fn wait(
+        &mut self,
+        inner: &Arc<Inner>,
+        call: &Call,
+        siblings_within: Duration,
+    ) -> Result<Waited, Error> {
+        let began = Instant::now();
+        let at_most = began + self.clock.left;
+        let mut due = (began + self.clock.silent_for).min(at_most);
+        let waited = {
+            let mut alarm = std::pin::pin!(sleep_until(due));
+            loop {
+                let arrived = tokio::select! {
+                    biased;
+                    arrived = self.next() => arrived,
+                    () = alarm.as_mut() => {
+                        // Progress only moves the time; the alarm is set anew once it rings.
+                        if Instant::now() >= due {
+                            return Err(Error::TimedOut { after: due - began });
+                        }
+                        alarm.as_mut().reset(due);
+                        continue;
+                    }
+                };
+                match arrived {
+                    Arrived::Response(outcome) => break Waited::Response(outcome),
+                    Arrived::Lost(loss) => break Waited::Lost(loss),
+                    Arrived::Notice(notice) => {
+                        let now = Instant::now();
+                        if self.notice(inner, call, &notice).is_some_and(|noted| noted == Noted::Progress) {
+                            due = (now + self.clock.silent_for).min(at_most);
+                        }
+                        // Whoever never stops talking would else never let the alarm be heard.
+                        if now >= due {
+                            return Err(Error::TimedOut { after: due - began });
+                        }
+                    }
+                    Arrived::Question(request) => {
+                        // A server that asks and does not read what it is answered is as good as silent.
+                        let gathering = self.gather(inner, call, request, siblings_within);
+                        let Ok(questions) = timeout_at(due, gathering).await else {
+                            return Err(Error::TimedOut { after: due - began });
+                        };
+                        let questions = questions?;
+                        if !questions.is_empty() {
+                            break Waited::Asked(questions);
+                        }
+                        due = (Instant::now() + self.clock.silent_for).min(at_most);
+                    }
+                    Arrived::Skipped => {}
+                }
+            }
+        };
+        self.clock.left = at_most.saturating_duration_since(Instant::now());
+        Ok(waited)
+    }
+
+    /// Gathers a question and those that come right after it.
+    async fn gather(
+        &mut self,
+        inner: &Arc<Inner>,
+        call: &Call,
+        first: Request,
+        within: Duration,
+    ) -> Result<Vec<(String, Question)>, Error> {
+        let mut questions = Vec::new();
+        questions.extend(self.ask(inner, call, first).await?);
+        let deadline = Instant::now() + within;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match timeout(left, self.next()).await {
+                Ok(Arrived::Question(request)) => questions.extend(self.ask(inner, call, request).await?),
+                Ok(Arrived::Notice(notice)) => {
+                    if let Some(Noted::Withdrawn(key)) = self.notice(inner, call, &notice) {
+                        questions.retain(|(asked, _)| *asked != key);
+                    }
+                }
+                Ok(Arrived::Skipped) => {}
+                Ok(last) => {
+                    // The server did not wait for answers after all.
+                    self.backlog.push_back(last);
+                    return Ok(Vec::new());
+                }
+                Err(_) => return Ok(questions),
+            }
+        }
+    }
+
+    /// Takes a question, or refuses it.
+    async fn ask(
+        &mut self,
+        inner: &Inner,
+        call: &Call,
+        request: Request,
+    ) -> Result<Option<(String, Question)>, Error> {
+        let id = request.id.detached();
+        let capabilities = call.capabilities.as_ref().unwrap_or(&inner.plan.capabilities);
+        match self.session.edge.question(request, capabilities) {
+            None => Ok(None),
+            Some(Ok(_)) if self.open.len() >= MOST_OPEN => {
+                let refusal = Refusal::TOO_MANY;
+                inner.carrier.post(self.session.edge.answer(&id, Err(&refusal))).await?;
+                Ok(None)
+            }
+            Some(Ok(question)) => {
+                self.asked += 1;
+                let key = format!("q{}", self.asked);
+                self.open.push(Open { key: key.clone(), id });
+                Ok(Some((key, question)))
+            }
+            Some(Err(refusal)) => {
+                inner.carrier.post(self.session.edge.answer(&id, Err(&refusal))).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Gives the server its answers; questions that have none are refused.
+    ///
+    /// # Errors
+    /// The connection is gone, or the server does not read.
+    pub(crate) async fn answer(&mut self, inner: &Inner, answers: Answers) -> Result<(), Error> {
+        let after = self.clock.silent_for;
+        timeout(after, self.post(inner, answers)).await.unwrap_or(Err(Error::TimedOut { after }))
+    }
+
+    async fn post(&mut self, inner: &Inner, mut answers: Answers) -> Result<(), Error> {
+        for Open { key, id } in std::mem::take(&mut self.open) {
+            let given =
+                answers.iter().position(|(asked, _)| *asked == key).map(|at| answers.swap_remove(at).1);
+            let given: Result<Answer, Refusal> =
+                given.unwrap_or_else(|| Err(Refusal::INTERNAL.because("the question was not answered")));
+            inner.carrier.post(self.session.edge.answer(&id, given.as_ref())).await?;
+        }
+        Ok(())
+    }
+
+    /// Listens on while questions are being answered. Cancel safe.
+    pub(crate) async fn listen(&mut self, inner: &Inner, call: &Call) -> Meanwhile {
+        loop {
+            let is_over = |arrived: &Arrived| matches!(arrived, Arrived::Response(_) | Arrived::Lost(_));
+            if self.backlog.back().is_some_and(is_over) {
+                return Meanwhile::Over;
+            }
+            if self.backlog.len() >= MOST_BACKLOG {
+                // What comes now waits with the carrier, which has a bound of its own.
+                std::future::pending::<()>().await;
+            }
+            match self.exchange.next().await {
+                Some(Arrived::Notice(notice)) => {
+                    if let Some(Noted::Withdrawn(key)) = self.notice(inner, call, &notice) {
+                        return Meanwhile::Withdrawn(key);
+                    }
+                }
+                Some(other) => self.backlog.push_back(other),
+                None => {
+                    self.backlog.push_back(Arrived::Lost(Loss::may_have_reached("there was no response")))
+                }
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Arrived {
+        if let Some(arrived) = self.backlog.pop_front() {
+            return arrived;
+        }
+        let lost = || Arrived::Lost(Loss::may_have_reached("there was no response"));
+        self.exchange.next().await.unwrap_or_else(lost)
+    }
+
+    /// Tells whoever wants to know what the server says while it works.
+    fn notice(&mut self, inner: &Inner, call: &Call, notice: &Notification) -> Option<Noted> {
+        match &*notice.method {
+            "notifications/progress" => {
+                let progress = Progress::read(notice)?;
+                // It only ever grows; what does not is neither news nor a sign of life.
+                if progress.progress <= self.reported || progress.progress.is_nan() {
+                    return None;
+                }
+                self.reported = progress.progress;
+                if let Some(tell) = &call.observer.progress {
+                    tell(&progress);
+                }
+                Some(Noted::Progress)
+            }
+            "notifications/message" => {
+                let message = LogMessage::read(notice)?;
+                if let Some(tell) = &call.observer.log {
+                    tell(&message);
+                }
+                inner.log(&message);
+                None
+            }
+            "notifications/cancelled" => {
+                let id = era::cancelled_request(notice)?;
+                let at = self.open.iter().position(|open| open.id == id)?;
+                Some(Noted::Withdrawn(self.open.remove(at).key))
+            }
+            _ => {
+                inner.notice(notice);
+                None
+            }
+        }
+    }
+}
+
+/// What a notice was about, where that matters.
+#[derive(Debug, PartialEq, Eq)]
+enum Noted {
+    Progress,
+    Withdrawn(String),
+}
+
+/// A call that is open while its questions are answered.
+#[derive(Debug)]
+pub struct Suspended {
+    /// Never locked: whoever has it has it alone, and the mutex only says so to those who share the call around it.
+    running: Mutex<Running>,
+}
+
+impl Suspended {
+    pub(crate) fn new(running: Running) -> Self {
+        Self { running: Mutex::new(running) }
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut Running {
+        self.running.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn into_running(self) -> Running {
+        self.running.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,222 @@
+//! One step of a call, and the loop over steps that answers.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep};
+use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_protocol::{Method, Raw, Refusal};
+
+use super::running::{Meanwhile, Running, Waited};
+use super::{Answers, Call, Continuation, Suspended};
+use crate::carrier::{LossKind, Reach};
+use crate::client::Inner;
+use crate::edge::{Extras, Resumption, Settled};
+use crate::error::Error;
+use crate::input::Origin;
+
+/// How long it is waited before a server that only wants to be asked again is.
+const PACE: Duration = Duration::from_millis(250);
+const SLOWEST_PACE: Duration = Duration::from_secs(2);
+
+/// The code by which a server says that a header does not mirror the body.
+const HEADER_MISMATCH: i64 = -32020;
+
+/// How a step ends.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Done(Raw),
+    Ask(Vec<(String, Question)>, Continuation),
+}
+
+impl Inner {
+    /// Makes one step of a call.
+    pub(crate) async fn step(
+        self: &Arc<Self>,
+        call: &Call,
+        given: Option<(Continuation, Answers)>,
+        siblings_within: Duration,
+    ) -> Result<Step, Error> {
+        if let Some(fault) = &call.fault {
+            return Err(Error::Invalid(fault.clone()));
+        }
+        match given {
+            Some((Continuation::Live(suspended), answers)) => {
+                let mut running = suspended.into_running();
+                running.answer(self, answers).await?;
+                match running.wait(self, call, siblings_within).await? {
+                    Waited::Response(outcome) => self.settle(&running, call, outcome),
+                    Waited::Lost(loss) => Err(loss.into()),
+                    Waited::Asked(questions) => Ok(suspend(running, questions)),
+                }
+            }
+            Some((Continuation::Portable(state), answers)) => {
+                self.send(call, Some((read_state(&state)?, answers)), siblings_within).await
+            }
+            None => self.send(call, None, siblings_within).await,
+        }
+    }
+
+    /// Sends a request, again only where it is certain that the server did not act on it.
+    async fn send(
+        self: &Arc<Self>,
+        call: &Call,
+        given: Option<(Option<Raw>, Answers)>,
+        siblings_within: Duration,
+    ) -> Result<Step, Error> {
+        let mut reopened = false;
+        let mut refreshed = false;
+        loop {
+            let session = self.session.load_full();
+            let extras = Extras {
+                resumption: given
+                    .as_ref()
+                    .map(|(state, answers)| Resumption { state: state.as_ref(), answers }),
+                params: self.tools.headers(call),
+                level: self.level(),
+            };
+            session.edge.check(&call.method)?;
+            let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
+            let mut running = Running::new(session, self.carrier.request(outgoing), call, self);
+            match running.wait(self, call, siblings_within).await? {
+                Waited::Asked(questions) => return Ok(suspend(running, questions)),
+                Waited::Lost(loss) => {
+                    let is_gone = loss.kind == LossKind::SessionGone && loss.reach == Reach::NotReached;
+                    if !(is_gone && call.may_reopen) || std::mem::replace(&mut reopened, true) {
+                        return Err(loss.into());
+                    }
+                    self.reopen(&running.session).await?;
+                }
+                Waited::Response(outcome) => match self.settle(&running, call, outcome) {
+                    Err(Error::Refused(refused))
+                        if refused.code == HEADER_MISMATCH
+                            && call.known == Some(Method::ToolsCall)
+                            && !std::mem::replace(&mut refreshed, true) =>
+                    {
+                        // The schema has changed, and with it what headers have to repeat. Without a list that can be had
+                        // there is nothing to do differently.
+                        if self.refresh_tools().await.is_err() {
+                            return Err(Error::Refused(refused));
+                        }
+                    }
+                    settled => return settled,
+                },
+            }
+        }
+    }
+
+    fn settle(&self, running: &Running, call: &Call, outcome: Result<Raw, Raw>) -> Result<Step, Error> {
+        let capabilities = self.capabilities_of(call);
+        Ok(match running.session.edge.read(call.known, outcome, capabilities)? {
+            Settled::Done(result) => Step::Done(result),
+            Settled::Ask(questions, state) => {
+                let state = state.map_or_else(Bytes::new, |state| state.text().clone().into_bytes());
+                Step::Ask(questions, Continuation::Portable(state))
+            }
+        })
+    }
+
+    /// Runs a call to its end, and answers what the server asks.
+    pub(crate) async fn run(
+        self: &Arc<Self>,
+        call: &Call,
+        mut given: Option<(Continuation, Answers)>,
+    ) -> Result<Raw, Error> {
+        let limits = &self.plan.limits;
+        let began = Instant::now();
+        let mut rounds = 0;
+        let mut pace = PACE;
+        loop {
+            match self.step(call, given.take(), Duration::ZERO).await? {
+                Step::Done(result) => return Ok(result),
+                Step::Ask(questions, then) if questions.is_empty() => {
+                    if began.elapsed() > limits.call_at_most {
+                        return Err(Error::TimedOut { after: began.elapsed() });
+                    }
+                    sleep(pace).await;
+                    pace = (pace * 2).min(SLOWEST_PACE);
+                    given = Some((then, Answers::new()));
+                }
+                Step::Ask(questions, then) => {
+                    rounds += 1;
+                    if rounds > limits.rounds {
+                        let problem = format!("the server asked more than {} times", limits.rounds);
+                        return Err(Error::Unanswered(Refusal::TOO_MANY.because(problem)));
+                    }
+                    pace = PACE;
+                    given = Some(self.answer_all(call, questions, then).await);
+                }
+            }
+        }
+    }
+
+    /// Has the questions of a round answered, all at one time, while the call is listened to.
+    async fn answer_all(
+        &self,
+        call: &Call,
+        questions: Vec<(String, Question)>,
+        mut then: Continuation,
+    ) -> (Continuation, Answers) {
+        let origin = match call.known {
+            Some(method) => Origin::Call { method, name: call.name.as_ref().map(ToString::to_string) },
+            None => Origin::Session,
+        };
+        let mut waiting: Vec<_> = questions
+            .into_iter()
+            .map(|(key, question)| {
+                let is_for_user = matches!(question, Question::Form(_) | Question::Url(_));
+                (key, is_for_user, self.input.answer(origin.clone(), question))
+            })
+            .collect();
+        let mut answers = Answers::new();
+        while !waiting.is_empty() {
+            let meanwhile = async {
+                match &mut then {
+                    Continuation::Live(suspended) => suspended.get_mut().listen(self, call).await,
+                    Continuation::Portable(_) => std::future::pending().await,
+                }
+            };
+            let answered = std::future::poll_fn(|cx| {
+                for (at, (_, _, answer)) in waiting.iter_mut().enumerate() {
+                    if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                        return Poll::Ready((at, answer));
+                    }
+                }
+                Poll::Pending
+            });
+            tokio::select! {
+                biased;
+                meanwhile = meanwhile => match meanwhile {
+                    Meanwhile::Over => break,
+                    Meanwhile::Withdrawn(key) => waiting.retain(|(asked, _, _)| *asked != key),
+                },
+                (at, answer) = answered => {
+                    let (key, is_for_user, _) = waiting.swap_remove(at);
+                    // Whoever asks a user hears that the user did not decide, in words that both eras have.
+                    let answer = if is_for_user { Ok(answer.unwrap_or_else(|_| Answer::cancel())) } else { answer };
+                    answers.push((key, answer));
+                }
+            }
+        }
+        (then, answers)
+    }
+
+    pub(crate) fn capabilities_of<'a>(&'a self, call: &'a Call) -> &'a ClientCapabilities {
+        call.capabilities.as_ref().unwrap_or(&self.plan.capabilities)
+    }
+}
+
+fn suspend(running: Running, questions: Vec<(String, Question)>) -> Step {
+    Step::Ask(questions, Continuation::Live(Box::new(Suspended::new(running))))
+}
+
+/// Reads the bytes of a portable continuation; it may have been elsewhere meanwhile.
+fn read_state(state: &Bytes) -> Result<Option<Raw>, Error> {
+    if state.is_empty() {
+        return Ok(None);
+    }
+    let text = std::str::from_utf8(state).ok().and_then(|text| Raw::parse(text.to_owned()).ok());
+    text.map(Some).ok_or_else(|| Error::Invalid("the continuation is not one of this client".to_owned()))
+}

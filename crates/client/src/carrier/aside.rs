@@ -1,0 +1,145 @@
+//! What a server says outside of any request.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use trunkline_protocol::{Notification, Request};
+
+/// Log messages and the like that wait to be looked at; beyond it the oldest is dropped.
+const MOST_NOTICES: usize = 256;
+
+/// Questions that wait to be looked at; beyond it they are refused.
+const MOST_QUESTIONS: usize = 16;
+
+/// Where a carrier puts what belongs to no request. Clones put it into the same place.
+///
+/// It never waits and never grows: change notices that nobody has looked at yet are merged, since the second says no more
+/// than the first, and of everything else the oldest goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside {
+    shared: Arc<Shared>,
+}
+
+/// The other end of an [`Aside`].
+#[derive(Debug)]
+pub(crate) struct AsideReceiver {
+    shared: Arc<Shared>,
+}
+
+/// Something that a server said outside of any request.
+#[derive(Debug)]
+pub(crate) enum AsideEvent {
+    /// A log message or a change.
+    Notice(Notification),
+    /// A question.
+    Question(Request),
+    /// For a while the server could not be heard, and what it said meanwhile is lost.
+    Interrupted,
+    /// The connection is gone for good; told once.
+    Closed,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    notices: VecDeque<Notification>,
+    questions: VecDeque<Request>,
+    interrupted: bool,
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+/// Makes both ends.
+pub(crate) fn aside() -> (Aside, AsideReceiver) {
+    let shared = Arc::<Shared>::default();
+    (Aside { shared: shared.clone() }, AsideReceiver { shared })
+}
+
+impl Aside {
+    /// Puts a notification aside.
+    pub(crate) fn notice(&self, notice: Notification) {
+        self.shared.change(|state| {
+            if state.notices.iter().any(|waiting| says_the_same(waiting, &notice)) {
+                return;
+            }
+            if state.notices.len() >= MOST_NOTICES {
+                state.notices.pop_front();
+            }
+            state.notices.push_back(notice);
+        });
+    }
+
+    /// Puts a question aside, or gives it back if too many wait; the carrier then refuses it.
+    pub(crate) fn question(&self, question: Request) -> Result<(), Request> {
+        let mut refused = None;
+        self.shared.change(|state| match state.questions.len() {
+            MOST_QUESTIONS.. => refused = Some(question),
+            _ => state.questions.push_back(question),
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Says that nothing will ever come again.
+    pub(crate) fn closed(&self) {
+        self.shared.change(|state| state.closed = true);
+    }
+
+    /// Says that what the server said meanwhile is lost, so that whoever watches has to look again.
+    pub(crate) fn interrupted(&self) {
+        self.shared.change(|state| state.interrupted = true);
+    }
+}
+
+impl AsideReceiver {
+    /// Polls for what comes next.
+    pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<AsideEvent> {
+        if let Some(question) = self.shared.lock().questions.pop_front() {
+            return Poll::Ready(AsideEvent::Question(question));
+        }
+        self.poll_next_but_questions(cx)
+    }
+
+    /// Polls for what comes next, and lets questions wait.
+    pub(crate) fn poll_next_but_questions(&self, cx: &mut Context<'_>) -> Poll<AsideEvent> {
+        let mut state = self.shared.lock();
+        if std::mem::take(&mut state.interrupted) {
+            return Poll::Ready(AsideEvent::Interrupted);
+        }
+        if let Some(notice) = state.notices.pop_front() {
+            return Poll::Ready(AsideEvent::Notice(notice));
+        }
+        if std::mem::take(&mut state.closed) {
+            return Poll::Ready(AsideEvent::Closed);
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Shared {
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reports whether a change notice says nothing that another one does not say already.
+pub(super) fn says_the_same(waiting: &Notification, notice: &Notification) -> bool {
+    waiting.method == notice.method
+        && match &*notice.method {
+            "notifications/resources/updated" => waiting.params.get("uri") == notice.params.get("uri"),
+            method => method.ends_with("/list_changed"),
+        }
+}

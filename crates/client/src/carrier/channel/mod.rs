@@ -1,0 +1,297 @@
+//! Requests over a channel: one task drives it, and everybody else leaves word with that task.
+//!
+//! Whoever calls puts a written request into the outbox and waits at a slot of its own. The driver takes the whole outbox
+//! in one turn, writes once, reads everything that is there and fills the slots; so thirty calls at one time cost one
+//! write and one read together, and no caller ever waits for a lock that is held for long.
+
+mod driver;
+mod slot;
+mod table;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use futures_util::future::BoxFuture;
+use futures_util::task::AtomicWaker;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
+use tokio::task::JoinHandle;
+use trunkline_protocol::Id;
+use trunkline_protocol::envelope::Bounds;
+use trunkline_transport::Channel;
+use trunkline_transport::process::Process;
+
+use self::driver::Driver;
+use self::slot::Slot;
+use super::{Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+
+/// Notifications and answers that wait to be written; beyond it whoever posts one waits.
+const MOST_POSTS: usize = 64;
+
+/// The bounds of one channel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChannelLimits {
+    /// How messages may be nested and batched.
+    pub(crate) bounds: Bounds,
+    /// Requests at one time; beyond it they wait.
+    pub(crate) in_flight: usize,
+    /// Bytes that may wait for the peer to read before requests wait with us instead.
+    pub(crate) queued_bytes: usize,
+    /// Messages that make no sense before the peer is given up.
+    pub(crate) noise: usize,
+}
+
+/// Carries requests over one channel.
+pub(crate) struct ChannelCarrier {
+    shared: Arc<Shared>,
+    driver: Mutex<Option<JoinHandle<()>>>,
+    /// The program at the other end, if we started it; it ends with the carrier.
+    process: Mutex<Option<Process>>,
+}
+
+/// What the driver and those who call have in common.
+#[derive(Debug)]
+struct Shared {
+    outbox: Mutex<Outbox>,
+    driver: AtomicWaker,
+    /// Whether nobody is left who could call.
+    closed: AtomicBool,
+    places: Semaphore,
+    posts: Arc<Semaphore>,
+}
+
+#[derive(Debug, Default)]
+struct Outbox {
+    commands: Vec<Command>,
+    /// Set once the driver is over: nothing that is put in will ever be taken out.
+    gone: Option<Loss>,
+}
+
+/// What the driver is told.
+#[derive(Debug)]
+enum Command {
+    Request {
+        id: u64,
+        body: String,
+        slot: Arc<Slot>,
+        may_ask: bool,
+        is_cancellable: bool,
+    },
+    Post {
+        body: String,
+        answers: Option<Id>,
+        sent: oneshot::Sender<()>,
+        _place: OwnedSemaphorePermit,
+    },
+    /// Nobody waits for a request any more.
+    Abandon(u64),
+}
+
+impl ChannelCarrier {
+    /// Begins to drive a channel, on a task of its own that ends with the carrier or with the channel.
+    pub(crate) fn new(channel: impl Channel, aside: Aside, limits: ChannelLimits) -> Self {
+        let shared = Arc::new(Shared {
+            outbox: Mutex::default(),
+            driver: AtomicWaker::new(),
+            closed: AtomicBool::new(false),
+            places: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
+            posts: Arc::new(Semaphore::new(MOST_POSTS)),
+        });
+        let driver = tokio::spawn(Driver::new(channel, shared.clone(), aside, limits));
+        Self { shared, driver: Mutex::new(Some(driver)), process: Mutex::default() }
+    }
+
+    /// Takes the program at the other end into keeping.
+    pub(crate) fn with_process(mut self, process: Process) -> Self {
+        self.process = Mutex::new(Some(process));
+        self
+    }
+}
+
+impl Carrier for ChannelCarrier {
+    fn request(&self, outgoing: Outgoing) -> Exchange {
+        Exchange::over_channel(Waiting {
+            shared: self.shared.clone(),
+            slot: Arc::default(),
+            id: outgoing.id,
+            stage: Stage::Written(outgoing),
+        })
+    }
+
+    fn post(&self, posted: Posted) -> BoxFuture<'static, Result<(), Loss>> {
+        let shared = self.shared.clone();
+        Box::pin(async move {
+            let gone = || Loss::not_reached("the connection is closed");
+            let place = shared.posts.clone().acquire_owned().await.map_err(|_| gone())?;
+            let (sent, written) = oneshot::channel();
+            let Posted { body, answers, .. } = posted;
+            shared.tell(Command::Post { body, answers, sent, _place: place })?;
+            written.await.map_err(|_| gone())
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.lock().gone.is_some()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        self.shared.close();
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            if let Some(driver) = driver {
+                // It ends by itself; that it was aborted at the end of the runtime is an end too.
+                let _ = driver.await;
+            }
+            if let Some(process) = process {
+                let exit = process.end().await;
+                tracing::debug!(%exit, "the server was ended");
+            }
+        })
+    }
+}
+
+impl Drop for ChannelCarrier {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl fmt::Debug for ChannelCarrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChannelCarrier").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Tells the driver something, unless it is gone.
+    fn tell(&self, command: Command) -> Result<(), Loss> {
+        let mut outbox = self.lock();
+        if let Some(loss) = &outbox.gone {
+            return Err(loss.clone());
+        }
+        outbox.commands.push(command);
+        // The driver is woken for the first only: it takes everything that is there.
+        let is_first = outbox.commands.len() == 1;
+        drop(outbox);
+        if is_first {
+            self.driver.wake();
+        }
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.driver.wake();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request over a channel, from before it is sent until its response is here.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    shared: Arc<Shared>,
+    slot: Arc<Slot>,
+    id: u64,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Written, and nobody knows of it.
+    Written(Outgoing),
+    /// Waiting for one of those in flight to end.
+    Queued(Outgoing, Place),
+    /// With the driver.
+    InFlight,
+    Over,
+}
+
+struct Place(BoxFuture<'static, bool>);
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Place")
+    }
+}
+
+impl Waiting {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
+        loop {
+            match std::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Written(outgoing) => {
+                    // The driver gives the place back when the request is over.
+                    let has_place = self.shared.places.try_acquire().map(SemaphorePermit::forget).is_ok();
+                    if !has_place {
+                        self.stage = Stage::Queued(outgoing, Place::wait(self.shared.clone()));
+                    } else if let Err(loss) = self.send(outgoing) {
+                        return Poll::Ready(Some(Arrived::Lost(loss)));
+                    }
+                }
+                Stage::Queued(outgoing, mut place) => {
+                    let Poll::Ready(given) = place.0.as_mut().poll(cx) else {
+                        self.stage = Stage::Queued(outgoing, place);
+                        return Poll::Pending;
+                    };
+                    if !given {
+                        return Poll::Ready(Some(Arrived::Lost(self.shared.loss())));
+                    }
+                    if let Err(loss) = self.send(outgoing) {
+                        return Poll::Ready(Some(Arrived::Lost(loss)));
+                    }
+                }
+                Stage::InFlight => {
+                    self.stage = Stage::InFlight;
+                    let arrived = ready!(self.slot.poll_next(cx));
+                    if matches!(arrived, Arrived::Response(_) | Arrived::Lost(_)) {
+                        self.stage = Stage::Over;
+                    }
+                    return Poll::Ready(Some(arrived));
+                }
+                Stage::Over => return Poll::Ready(None),
+            }
+        }
+    }
+
+    fn send(&mut self, outgoing: Outgoing) -> Result<(), Loss> {
+        let is_cancellable = outgoing.is_cancellable();
+        let Outgoing { id, body, may_ask, .. } = outgoing;
+        self.shared.tell(Command::Request { id, body, slot: self.slot.clone(), may_ask, is_cancellable })?;
+        self.stage = Stage::InFlight;
+        Ok(())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if matches!(self.stage, Stage::InFlight) {
+            // A driver that is gone has nobody to tell.
+            let _ = self.shared.tell(Command::Abandon(self.id));
+        }
+    }
+}
+
+impl Place {
+    /// Waits for a place; false once the driver is over.
+    fn wait(shared: Arc<Shared>) -> Self {
+        Self(Box::pin(async move {
+            match shared.places.acquire().await {
+                Ok(place) => {
+                    place.forget();
+                    true
+                }
+                Err(_) => false,
+            }
+        }))
+    }
+}
+
+impl Shared {
+    fn loss(&self) -> Loss {
+        self.lock().gone.clone().unwrap_or_else(|| Loss::not_reached("the connection is closed"))
+    }
+}

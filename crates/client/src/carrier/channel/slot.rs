@@ -1,0 +1,184 @@
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use trunkline_protocol::{Notification, Request};
+
+use crate::carrier::Arrived;
+use crate::carrier::aside::says_the_same;
+
+/// Notices that wait for one request to be polled; beyond it the oldest is dropped, and whoever polls is told.
+const MOST_NOTICES: usize = 256;
+
+/// Questions within one request that nobody has taken yet; beyond it they are refused.
+const MOST_QUESTIONS: usize = 16;
+
+/// Where the driver leaves what a server says within one request, for the exchange to find.
+///
+/// It is never full for long words: progress is merged, and so are changes that say the same.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    before: VecDeque<Arrived>,
+    questions: usize,
+    skipped: bool,
+    last: Option<Arrived>,
+    waker: Option<Waker>,
+}
+
+impl Slot {
+    /// Leaves a notice.
+    pub(super) fn notice(&self, notice: Notification) {
+        self.change(|state| {
+            if state.merges(&notice) {
+                return;
+            }
+            if state.before.len() - state.questions >= MOST_NOTICES {
+                let oldest = state.before.iter().position(|arrived| matches!(arrived, Arrived::Notice(_)));
+                oldest.and_then(|oldest| state.before.remove(oldest));
+                state.skipped = true;
+            }
+            state.before.push_back(Arrived::Notice(notice));
+        });
+    }
+
+    /// Leaves a question, or gives it back if too many wait.
+    pub(super) fn question(&self, question: Request) -> Result<(), Request> {
+        let mut refused = None;
+        self.change(|state| {
+            if state.questions >= MOST_QUESTIONS {
+                refused = Some(question);
+            } else {
+                state.questions += 1;
+                state.before.push_back(Arrived::Question(question));
+            }
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Leaves the last word.
+    pub(super) fn finish(&self, last: Arrived) {
+        self.change(|state| state.last = Some(last));
+    }
+
+    /// Polls for the next word.
+    pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Arrived> {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.skipped) {
+            return Poll::Ready(Arrived::Skipped);
+        }
+        if let Some(arrived) = state.before.pop_front() {
+            state.questions -= usize::from(matches!(arrived, Arrived::Question(_)));
+            return Poll::Ready(arrived);
+        }
+        if let Some(last) = state.last.take() {
+            return Poll::Ready(last);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Merges a notice into one that waits, if it says no more, or if only the newest counts.
+    fn merges(&mut self, notice: &Notification) -> bool {
+        if notice.method == "notifications/progress" {
+            let is_progress = |arrived: &&mut Arrived| matches!(arrived, Arrived::Notice(waiting) if waiting.method == notice.method);
+            let waiting = self.before.iter_mut().find(is_progress);
+            return waiting.map(|waiting| *waiting = Arrived::Notice(notice.clone())).is_some();
+        }
+        self.before
+            .iter()
+            .any(|arrived| matches!(arrived, Arrived::Notice(waiting) if says_the_same(waiting, notice)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::envelope::{Bounds, Incoming, read_text};
+    use trunkline_protocol::{Message, Raw};
+
+    use super::*;
+
+    fn notice(json: String) -> Notification {
+        match read_text(&json.into(), Bounds::default()).unwrap() {
+            Incoming::One(Message::Notification(notice)) => notice,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn said(slot: &Slot) -> Vec<String> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut said = Vec::new();
+        while let Poll::Ready(arrived) = slot.poll_next(&mut cx) {
+            said.push(match arrived {
+                Arrived::Notice(notice) => format!("{} {:?}", notice.method, notice.params.members),
+                Arrived::Skipped => "skipped".to_owned(),
+                other => format!("{other:?}"),
+            });
+        }
+        said
+    }
+
+    #[test]
+    fn progress_and_equal_changes_are_merged_and_the_response_comes_last() {
+        let slot = Slot::default();
+        slot.finish(Arrived::Response(Ok(Raw::TRUE)));
+        for (method, params) in [
+            ("progress", r#"{"progress":1}"#),
+            ("tools/list_changed", "{}"),
+            ("progress", r#"{"progress":2}"#),
+            ("tools/list_changed", "{}"),
+            ("resources/updated", r#"{"uri":"a:1"}"#),
+            ("resources/updated", r#"{"uri":"a:2"}"#),
+            ("resources/updated", r#"{"uri":"a:1"}"#),
+        ] {
+            slot.notice(notice(format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{params}}}"#
+            )));
+        }
+        assert_eq!(
+            said(&slot),
+            [
+                r#"notifications/progress {"progress": 2}"#,
+                "notifications/tools/list_changed {}",
+                r#"notifications/resources/updated {"uri": "a:1"}"#,
+                r#"notifications/resources/updated {"uri": "a:2"}"#,
+                "Response(Ok(true))",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_flood_of_notices_costs_no_more_than_the_bound_and_is_told() {
+        let slot = Slot::default();
+        for number in 0..10 * MOST_NOTICES {
+            slot.notice(notice(format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":{number}}}}}"#
+            )));
+        }
+        let said = said(&slot);
+        assert_eq!(said.len(), MOST_NOTICES + 1);
+        assert_eq!(said[0], "skipped");
+        assert!(said[MOST_NOTICES].contains(&(10 * MOST_NOTICES - 1).to_string()));
+    }
+}

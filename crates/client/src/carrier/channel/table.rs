@@ -1,0 +1,137 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trunkline_protocol::Id;
+
+use super::slot::Slot;
+use crate::carrier::{Arrived, Loss};
+
+/// The requests that are in flight on one channel, and to which of them something belongs.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: HashMap<u64, Entry>,
+}
+
+/// One request in flight.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) slot: Arc<Slot>,
+    pub(super) may_ask: bool,
+    pub(super) is_cancellable: bool,
+    /// The server's questions within it that are not answered.
+    pub(super) open: Vec<Id>,
+}
+
+impl Table {
+    pub(super) fn insert(&mut self, id: u64, entry: Entry) {
+        self.entries.insert(id, entry);
+    }
+
+    /// Takes a request out, since it is over.
+    pub(super) fn remove(&mut self, id: u64) -> Option<Entry> {
+        self.entries.remove(&id)
+    }
+
+    /// Takes out the request that a response names.
+    pub(super) fn take(&mut self, id: &Id) -> Option<Entry> {
+        self.remove(id.number()?)
+    }
+
+    /// Returns the request that an id names, or a token, which is the same here.
+    pub(super) fn named(&self, id: &Id) -> Option<&Entry> {
+        self.entries.get(&id.number()?)
+    }
+
+    /// Reports whether an id names a request.
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.named(id).is_some()
+    }
+
+    /// Returns the only request in flight, if there is exactly one.
+    pub(super) fn only(&self) -> Option<(u64, &Entry)> {
+        let mut entries = self.entries.iter();
+        entries.next().filter(|_| entries.next().is_none()).map(|(id, entry)| (*id, entry))
+    }
+
+    /// Returns the request to which a question most likely belongs, since nothing on a channel says so.
+    ///
+    /// That is the oldest one which waits for no answer yet; ids grow, so that the smallest is the oldest. All of them are
+    /// of one caller, so that a wrong guess shows a question beside another call of the same party.
+    pub(super) fn asking(&mut self) -> Option<&mut Entry> {
+        let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.may_ask);
+        eligible.min_by_key(|(id, entry)| (!entry.open.is_empty(), **id)).map(|(_, entry)| entry)
+    }
+
+    /// Returns the request within which a question was asked, and forgets that it was.
+    pub(super) fn settle(&mut self, question: &Id) -> Option<&Entry> {
+        let entry = self.entries.values_mut().find(|entry| entry.open.contains(question))?;
+        entry.open.retain(|open| open != question);
+        Some(entry)
+    }
+
+    /// Ends everything, and returns how much there was.
+    pub(super) fn lose(&mut self, loss: &Loss) -> usize {
+        let count = self.entries.len();
+        for entry in std::mem::take(&mut self.entries).into_values() {
+            entry.slot.finish(Arrived::Lost(loss.clone()));
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::Raw;
+
+    use super::*;
+
+    fn table(entries: &[(u64, bool, &[&str])]) -> Table {
+        let mut table = Table::default();
+        for (id, may_ask, open) in entries {
+            let open = open.iter().map(|text| Id::from_text(text)).collect();
+            let entry = Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, open };
+            table.insert(*id, entry);
+        }
+        table
+    }
+
+    #[test]
+    fn a_question_goes_to_the_oldest_call_that_waits_for_no_answer() {
+        type Case<'a> = (&'a [(u64, bool, &'a [&'a str])], Option<u64>);
+        let cases: &[Case<'_>] = &[
+            (&[], None),
+            (&[(1, false, &[])], None),
+            (&[(1, true, &[])], Some(1)),
+            (&[(1, false, &[]), (2, true, &[])], Some(2)),
+            (&[(3, true, &[]), (2, true, &[])], Some(2)),
+            (&[(2, true, &["q"]), (3, true, &[])], Some(3)),
+            (&[(2, true, &["q"]), (3, true, &["r"])], Some(2)),
+        ];
+        for (entries, expected) in cases {
+            let mut table = table(entries);
+            let found = table.asking().map(|entry| Arc::as_ptr(&entry.slot));
+            let id =
+                table.entries.iter().find(|(_, e)| Some(Arc::as_ptr(&e.slot)) == found).map(|(id, _)| *id);
+            assert_eq!(id, *expected, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_response_is_matched_by_the_exact_text_of_its_id() {
+        let table = table(&[(1, true, &[]), (0, true, &[])]);
+        for (token, known) in [
+            ("1", true),
+            ("0", true),
+            ("\"1\"", false),
+            ("1.0", false),
+            ("01", false),
+            ("-1", false),
+            ("1e0", false),
+            ("99999999999999999999999", false),
+            ("2", false),
+        ] {
+            let id = Raw::parse(token).ok().and_then(Id::from_raw);
+            assert_eq!(id.is_some_and(|id| table.has(&id)), known, "{token}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a response is by its head alone, before its body is read.
+
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use trunkline_protocol::shorten;
+
+use super::head::{Media, media};
+use crate::carrier::{Loss, LossKind, Reach};
+
+/// The most characters of a challenge that are kept.
+const MOST_CHALLENGE: usize = 512;
+
+/// What the head of a response to a request says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The body is the response.
+    Json,
+    /// The body is a stream, and the response comes in it.
+    Events,
+    /// The body may be an error that answers the request; if it is none, this is what happened.
+    Refused(Loss),
+    /// There is no response, whatever the body is.
+    Lost(Loss),
+}
+
+/// Tells whether a request named a session, which then may be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InSession {
+    Yes,
+    No,
+}
+
+/// Judges the head of the response to a request.
+pub(super) fn judge(status: StatusCode, headers: &HeaderMap, session: InSession) -> Answer {
+    if let Some(loss) = judge_status(status, headers, session) {
+        return match loss.kind {
+            LossKind::Status { .. } if !status.is_redirection() => Answer::Refused(loss),
+            _ => Answer::Lost(loss),
+        };
+    }
+    if headers.get("content-encoding").is_some_and(|encoding| encoding != "identity") {
+        return Answer::Lost(malformed(
+            "the server compressed its response, which nobody asked for".to_owned(),
+        ));
+    }
+    match media(headers) {
+        Media::Json => Answer::Json,
+        Media::Events => Answer::Events,
+        Media::Other if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT => {
+            Answer::Lost(malformed(format!(
+                "the server took the request and did not answer it (status {})",
+                status.as_u16()
+            )))
+        }
+        Media::Other => Answer::Lost(malformed(format!(
+            "the server answered with {}, neither JSON nor a stream of events",
+            content_type(headers)
+        ))),
+    }
+}
+
+/// Judges the status of any response; `None` means that it went well.
+pub(super) fn judge_status(status: StatusCode, headers: &HeaderMap, session: InSession) -> Option<Loss> {
+    if status.is_success() {
+        return None;
+    }
+    let number = status.as_u16();
+    let kind = match status {
+        StatusCode::NOT_FOUND if session == InSession::Yes => LossKind::SessionGone,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            LossKind::Unauthorized { status: number, challenge: challenge(headers) }
+        }
+        _ if status.is_redirection() => LossKind::Status { status: number, excerpt: redirection(headers) },
+        _ => LossKind::Status { status: number, excerpt: String::new() },
+    };
+    Some(Loss { reach: reach(status), kind })
+}
+
+/// Says what any response means that is not the one which was wanted.
+pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Loss {
+    let unwanted = || Loss {
+        reach: Reach::NotReached,
+        kind: LossKind::Status { status: status.as_u16(), excerpt: String::new() },
+    };
+    explain(judge_status(status, headers, InSession::No).unwrap_or_else(unwanted), body)
+}
+
+/// Adds the beginning of a body to what a status says, for people.
+pub(super) fn explain(mut loss: Loss, body: &[u8]) -> Loss {
+    if let LossKind::Status { excerpt, .. } = &mut loss.kind
+        && excerpt.is_empty()
+    {
+        *excerpt = self::excerpt(body);
+    }
+    loss
+}
+
+/// Tells whether a status says that the request was not acted on. Whatever leaves a doubt does not.
+fn reach(status: StatusCode) -> Reach {
+    match status.as_u16() {
+        300..400 | 400 | 401 | 403 | 404 | 405 | 406 | 411 | 413 | 414 | 415 | 421 | 429 | 431 => {
+            Reach::NotReached
+        }
+        _ => Reach::MayHaveReached,
+    }
+}
+
+fn redirection(headers: &HeaderMap) -> String {
+    match headers.get(LOCATION).map(readable) {
+        Some(place) => {
+            format!("the server redirects to `{}`; if that is right, connect to it", shorten(&place))
+        }
+        None => "the server redirects, and does not say where to".to_owned(),
+    }
+}
+
+fn challenge(headers: &HeaderMap) -> Option<String> {
+    let challenge = readable(headers.get(WWW_AUTHENTICATE)?);
+    Some(match challenge.char_indices().nth(MOST_CHALLENGE).and_then(|(end, _)| challenge.get(..end)) {
+        Some(beginning) => format!("{beginning}…"),
+        None => challenge,
+    })
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    match headers.get("content-type").map(readable) {
+        Some(kind) => format!("`{}`", shorten(&kind)),
+        None => "no content type".to_owned(),
+    }
+}
+
+fn readable(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).replace(char::is_control, " ")
+}
+
+/// Makes the beginning of a body readable, for people.
+pub(super) fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
+    shorten(&words.join(" "))
+}
+
+pub(super) fn malformed(problem: String) -> Loss {
+    Loss { reach: Reach::MayHaveReached, kind: LossKind::Malformed(problem) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    }
+
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
+    const HTML: (&str, &str) = ("content-type", "text/html");
+
+    #[test]
+    fn the_head_of_a_response_says_what_it_is() {
+        type Header = (&'static str, &'static str);
+        type Case = (u16, &'static [Header], InSession, &'static str);
+        let table: &[Case] = &[
+            (200, &[JSON], InSession::Yes, "Json"),
+            (200, &[EVENTS], InSession::No, "Events"),
+            (200, &[HTML], InSession::No, "answered with `text/html`, neither"),
+            (200, &[], InSession::No, "answered with no content type, neither"),
+            (200, &[JSON, ("content-encoding", "gzip")], InSession::No, "compressed"),
+            (200, &[JSON, ("content-encoding", "identity")], InSession::No, "Json"),
+            (202, &[], InSession::Yes, "did not answer it (status 202)"),
+            (204, &[], InSession::Yes, "did not answer it (status 204)"),
+            (400, &[JSON], InSession::No, "Refused(Loss { reach: NotReached, kind: Status { status: 400"),
+            (
+                401,
+                &[("www-authenticate", "Bearer x=\"y\"")],
+                InSession::Yes,
+                "challenge: Some(\"Bearer x=\\\"y\\\"\")",
+            ),
+            (
+                403,
+                &[],
+                InSession::No,
+                "Lost(Loss { reach: NotReached, kind: Unauthorized { status: 403, challenge: None",
+            ),
+            (404, &[JSON], InSession::Yes, "Lost(Loss { reach: NotReached, kind: SessionGone })"),
+            (404, &[JSON], InSession::No, "Refused(Loss { reach: NotReached, kind: Status { status: 404"),
+            (
+                307,
+                &[("location", "https://elsewhere.example/")],
+                InSession::Yes,
+                "redirects to `https://elsewhere.example/`",
+            ),
+            (308, &[], InSession::No, "does not say where to"),
+            (408, &[], InSession::No, "Refused(Loss { reach: MayHaveReached"),
+            (429, &[], InSession::No, "Refused(Loss { reach: NotReached"),
+            (500, &[JSON], InSession::No, "Refused(Loss { reach: MayHaveReached, kind: Status { status: 500"),
+            (503, &[], InSession::Yes, "Refused(Loss { reach: MayHaveReached"),
+        ];
+        for (status, pairs, session, expected) in table {
+            let answer = judge(StatusCode::from_u16(*status).unwrap(), &headers(pairs), *session);
+            assert!(format!("{answer:?}").contains(expected), "{status} {pairs:?}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn texts_of_the_server_are_cut_and_have_no_control_characters() {
+        let long = HeaderValue::from_str(&"x".repeat(100_000)).unwrap();
+        let map = HeaderMap::from_iter([(WWW_AUTHENTICATE, long)]);
+        assert_eq!(challenge(&map).unwrap().chars().count(), MOST_CHALLENGE + 1);
+        assert_eq!(excerpt(b"<html>\r\n\x1b[31m  hi\xff</html>"), "<html> [31m hi\u{fffd}</html>");
+        assert!(excerpt("é".repeat(100_000).as_bytes()).chars().count() < 200);
+    }
+}

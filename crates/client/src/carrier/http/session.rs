@@ -1,0 +1,94 @@
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use trunkline_protocol::Revision;
+
+use super::answer::InSession;
+use super::head;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The longest id of a session that is taken.
+const MOST_ID_BYTES: usize = 1024;
+
+/// What a handshake has left: the session, if the server keeps one, and the revision.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Session {
+    id: Option<HeaderValue>,
+    revision: Option<Revision>,
+}
+
+impl Session {
+    /// Reads the session that the response to a handshake opens.
+    pub(super) fn open(headers: &HeaderMap) -> Result<Self, String> {
+        let mut ids = headers.get_all(SESSION_ID).iter();
+        let (id, other) = (ids.next(), ids.next());
+        let is_legal = |id: &HeaderValue| {
+            (1..=MOST_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
+        };
+        if other.is_some() || id.is_some_and(|id| !is_legal(id)) {
+            return Err(
+                "the server gave an id of a session that is not one piece of printable ASCII".to_owned()
+            );
+        }
+        let id = id.cloned().map(|mut id| {
+            // Whoever has the id may speak in the session.
+            id.set_sensitive(true);
+            id
+        });
+        Ok(Self { id, revision: None })
+    }
+
+    /// Remembers the revision that requests of the session name.
+    pub(super) fn speaks(&mut self, revision: Revision) {
+        self.revision = Some(revision);
+    }
+
+    /// Adds the id to the headers of a request, if the server keeps a session.
+    pub(super) fn name_itself(&self, headers: &mut HeaderMap) -> InSession {
+        let Some(id) = &self.id else { return InSession::No };
+        headers.insert(SESSION_ID, id.clone());
+        InSession::Yes
+    }
+
+    /// Adds the revision too, to the headers of a request that mirrors no body.
+    pub(super) fn name_whole(&self, headers: &mut HeaderMap) -> InSession {
+        if let Some(revision) = self.revision {
+            head::name_version(headers, revision);
+        }
+        self.name_itself(headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_printable_id_of_reasonable_length_opens_a_session() {
+        let long = "x".repeat(MOST_ID_BYTES + 1);
+        let table: &[(&[&str], Option<InSession>)] = &[
+            (&[], Some(InSession::No)),
+            (&["abc-123~!"], Some(InSession::Yes)),
+            (&[""], None),
+            (&["a b"], None),
+            (&["a\tb"], None),
+            (&["a", "a"], None),
+            (&[&long], None),
+        ];
+        for (ids, expected) in table {
+            let headers = ids.iter().map(|id| (SESSION_ID, HeaderValue::from_str(id).unwrap())).collect();
+            let session =
+                Session::open(&headers).ok().map(|session| session.name_itself(&mut HeaderMap::new()));
+            assert_eq!(session, *expected, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_never_printed() {
+        let headers = HeaderMap::from_iter([(SESSION_ID, HeaderValue::from_static("sentinel"))]);
+        let session = Session::open(&headers).unwrap();
+        let mut sent = HeaderMap::new();
+        session.name_itself(&mut sent);
+        assert_eq!(sent[SESSION_ID], "sentinel");
+        assert!(!format!("{session:?} {sent:?}").contains("sentinel"));
+    }
+}

@@ -1,0 +1,356 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::{Method as HttpMethod, StatusCode};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use trunkline_protocol::{Id, Refusal, Revision, emit};
+use trunkline_transport::Url;
+use trunkline_transport::dial::Dialer;
+use trunkline_transport::http::{
+    HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place, Reach as HttpReach,
+};
+
+use super::HttpLimits;
+use super::answer::{self, Answer, InSession, explain};
+use super::events::Events;
+use super::head::{self, Headers};
+use super::session::Session;
+use crate::carrier::{Aside, Loss, LossKind, Mirror, Outgoing, Posted, Reach};
+
+/// How long the server has to take a notification or an answer.
+const POSTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long what is still being posted at the end is waited for.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long the server has to end a session.
+const DELETED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Cancellations and the like that are being posted at one time; beyond it they are dropped.
+const MOST_BESIDE: usize = 64;
+
+/// How much of the body of a refusal is read, for people.
+const EXCERPT_BYTES: usize = 2048;
+
+/// The longest way within the origin to where the server is.
+const MOST_REDIRECTS: usize = 3;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// What the requests to one endpoint have in common.
+pub(super) struct Shared {
+    pub(super) limits: HttpLimits,
+    pub(super) aside: Aside,
+    pub(super) places: Arc<Semaphore>,
+    http: HttpClient,
+    place: Mutex<Endpoint>,
+    post_headers: HeaderMap,
+    stream_headers: HeaderMap,
+    state: Mutex<State>,
+}
+
+/// Where requests go.
+struct Endpoint {
+    url: Url,
+    place: Place,
+    /// Something was answered there, so that it does not move any more.
+    is_settled: bool,
+}
+
+#[derive(Default)]
+struct State {
+    session: Session,
+    standing: Standing,
+    beside: JoinSet<()>,
+}
+
+/// The stream for what belongs to no request.
+#[derive(Debug, Default)]
+enum Standing {
+    /// There is no session that it could belong to.
+    #[default]
+    Off,
+    /// It is opened once the handshake is over.
+    Due,
+    /// It is driven by a task.
+    On(AbortHandle),
+}
+
+/// Why there is no stream.
+#[derive(Debug)]
+pub(super) enum NoStream {
+    /// There may be one later; with a sentence that says what happened.
+    Later(String),
+    /// There will be none.
+    Never(Loss),
+}
+
+impl Shared {
+    pub(super) fn new(
+        dialer: Dialer,
+        url: &Url,
+        headers: &Headers,
+        limits: HttpLimits,
+        aside: Aside,
+    ) -> Result<Self, OtherOrigin> {
+        let http = HttpClient::new(dialer, url.clone(), &HttpOptions::default());
+        Ok(Self {
+            limits,
+            aside,
+            places: Arc::new(Semaphore::new(limits.in_flight)),
+            place: Mutex::new(Endpoint { place: http.place(url)?, url: url.clone(), is_settled: false }),
+            http,
+            post_headers: headers.post(),
+            stream_headers: headers.stream(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Sends a request of the protocol and judges the head of its response.
+    pub(super) async fn send(&self, outgoing: &mut Outgoing) -> Result<(Answer, HttpResponse), Loss> {
+        let mut headers = self.post_headers.clone();
+        head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
+        if outgoing.mirror == Mirror::Nothing {
+            // A handshake ends the session that was.
+            self.leave();
+        }
+        let session = self.enter(&outgoing.mirror, &mut headers);
+        let body = std::mem::take(&mut outgoing.body).into();
+        let response = self.exchange(HttpMethod::POST, headers, body).await.map_err(|error| lost(&error))?;
+        let answer = answer::judge(response.status, &response.headers, session);
+        if outgoing.mirror == Mirror::Nothing && matches!(answer, Answer::Json | Answer::Events) {
+            let session = Session::open(&response.headers).map_err(answer::malformed)?;
+            let mut state = self.lock();
+            state.session = session;
+            state.standing = Standing::Due;
+        }
+        Ok((answer, response))
+    }
+
+    /// Adds the session that a message belongs to, if it belongs to one.
+    fn enter(&self, mirror: &Mirror, headers: &mut HeaderMap) -> InSession {
+        let Mirror::Version(revision) = mirror else { return InSession::No };
+        let mut state = self.lock();
+        state.session.speaks(*revision);
+        state.session.name_itself(headers)
+    }
+
+    /// Forgets the session, and returns it.
+    fn leave(&self) -> Session {
+        let mut state = self.lock();
+        if let Standing::On(task) = std::mem::take(&mut state.standing) {
+            task.abort();
+        }
+        std::mem::take(&mut state.session)
+    }
+
+    /// Sends a notification or an answer.
+    pub(super) async fn post(&self, posted: Posted) -> Result<(), Loss> {
+        let mut headers = self.post_headers.clone();
+        head::mirror(&mut headers, &posted.mirror, None);
+        let session = self.enter(&posted.mirror, &mut headers);
+        self.deliver(posted.body, headers, session).await
+    }
+
+    async fn deliver(&self, body: String, headers: HeaderMap, session: InSession) -> Result<(), Loss> {
+        let sending = async {
+            let mut response =
+                self.exchange(HttpMethod::POST, headers, body.into()).await.map_err(|error| lost(&error))?;
+            match answer::judge_status(response.status, &response.headers, session) {
+                None => {
+                    response.body.finish();
+                    Ok(())
+                }
+                Some(loss) => {
+                    let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
+                    Err(explain(loss, &beginning))
+                }
+            }
+        };
+        let late = || Err(Loss::may_have_reached("the server did not take a message in time"));
+        timeout(POSTED_WITHIN, sending).await.unwrap_or_else(|_| late())
+    }
+
+    /// Sends something to the session that nobody waits for.
+    pub(super) fn post_beside(self: &Arc<Self>, body: String) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let shared = self.clone();
+        let posting = async move {
+            let mut headers = shared.post_headers.clone();
+            let session = shared.lock().session.name_whole(&mut headers);
+            if let Err(loss) = shared.deliver(body, headers, session).await {
+                tracing::debug!(?loss, "a message was not taken");
+            }
+        };
+        let mut state = self.lock();
+        while state.beside.try_join_next().is_some() {}
+        if state.beside.len() < MOST_BESIDE {
+            state.beside.spawn_on(posting, &runtime);
+        } else {
+            tracing::debug!("dropped a message, since too many wait to be posted");
+        }
+    }
+
+    /// Answers a ping.
+    pub(super) fn pong(self: &Arc<Self>, id: &Id) {
+        self.post_beside(emit::result(id, 2, |writer| writer.verbatim("{}")));
+    }
+
+    /// Refuses a question, since too many wait already.
+    pub(super) fn refuse(self: &Arc<Self>, id: &Id) {
+        self.post_beside(emit::error(Some(id), &Refusal::TOO_MANY, Revision::NEWEST_LEGACY));
+    }
+
+    /// Opens a stream of the session, or takes one up again behind the event that was last.
+    pub(super) async fn open_stream(&self, last: Option<&HeaderValue>) -> Result<Events, NoStream> {
+        let mut headers = self.stream_headers.clone();
+        let session = self.lock().session.name_whole(&mut headers);
+        if let Some(last) = last {
+            headers.insert(LAST_EVENT_ID, last.clone());
+        }
+        let mut response = self
+            .exchange(HttpMethod::GET, headers, Bytes::new())
+            .await
+            .map_err(|error| NoStream::Later(error.to_string()))?;
+        match answer::judge(response.status, &response.headers, session) {
+            Answer::Events => Ok(Events::new(response.body, &self.limits)),
+            Answer::Json => {
+                let problem = "the server answered a request for a stream with JSON".to_owned();
+                Err(NoStream::Never(answer::malformed(problem)))
+            }
+            Answer::Refused(_) if response.status.is_server_error() || is_busy(response.status) => {
+                Err(NoStream::Later(format!("the server answered with status {}", response.status)))
+            }
+            Answer::Refused(loss) => {
+                let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
+                Err(NoStream::Never(explain(loss, &beginning)))
+            }
+            Answer::Lost(loss) => Err(NoStream::Never(loss)),
+        }
+    }
+
+    /// Starts the task that drives the standing stream, if it is due.
+    pub(super) fn stand(&self, start: impl FnOnce() -> AbortHandle) {
+        let mut state = self.lock();
+        if matches!(state.standing, Standing::Due) {
+            state.standing = Standing::On(start());
+        }
+    }
+
+    /// Ends the session and everything that belongs to it, in an orderly way.
+    pub(super) async fn close(&self) {
+        let beside = std::mem::take(&mut self.lock().beside);
+        let _ = timeout(LAST_WORDS_WITHIN, beside.join_all()).await;
+        if let Some(headers) = self.parting() {
+            self.delete(headers).await;
+        }
+    }
+
+    /// Lets everything go at once; what is being posted still is, and the server hears of the end if there is somebody
+    /// who can tell it.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        self.lock().beside.detach_all();
+        let Some(headers) = self.parting() else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        let shared = self.clone();
+        runtime.spawn(async move { shared.delete(headers).await });
+    }
+
+    /// Leaves the session, and returns the headers that say which it was; nothing if the server keeps none.
+    fn parting(&self) -> Option<HeaderMap> {
+        let session = self.leave();
+        let mut headers = self.stream_headers.clone();
+        (session.name_whole(&mut headers) == InSession::Yes).then_some(headers)
+    }
+
+    /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
+    async fn delete(&self, headers: HeaderMap) {
+        let deleting = self.exchange(HttpMethod::DELETE, headers, Bytes::new());
+        if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
+            tracing::debug!(%error, "the session was not ended");
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: HttpMethod,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
+        let (place, is_settled) = {
+            let endpoint = self.endpoint();
+            (endpoint.place.clone(), endpoint.is_settled)
+        };
+        let mut request = HttpRequest { method, place, headers, body };
+        if !is_settled {
+            for _ in 0..MOST_REDIRECTS {
+                let response = self.http.send(request.clone()).await?;
+                match self.follow(&response) {
+                    Some(place) => request.place = place,
+                    None => return Ok(response),
+                }
+                response.body.finish();
+            }
+        }
+        self.http.send(request).await
+    }
+
+    /// Finds the place that a response says to use instead, which is often only a slash away.
+    ///
+    /// Such a response says that the request was not looked at, and one to another origin is not followed.
+    fn follow(&self, response: &HttpResponse) -> Option<Place> {
+        let mut endpoint = self.endpoint();
+        if !matches!(response.status.as_u16(), 307 | 308) {
+            endpoint.is_settled |= response.status.is_success();
+            return None;
+        }
+        let location = response.headers.get(LOCATION)?.to_str().ok()?;
+        let url = endpoint.url.join(location).ok()?;
+        let place = self.http.place(&url).ok()?;
+        (endpoint.url, endpoint.place) = (url, place.clone());
+        Some(place)
+    }
+
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells whether a status only says that it is too much at the moment.
+fn is_busy(status: StatusCode) -> bool {
+    matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// Says what an error of HTTP means for a request.
+pub(super) fn lost(error: &HttpError) -> Loss {
+    let reach = match error.reach() {
+        HttpReach::NotReached => Reach::NotReached,
+        HttpReach::MayHaveReached => Reach::MayHaveReached,
+    };
+    let kind = match error {
+        HttpError::Malformed(_) | HttpError::TooLong { .. } => LossKind::Malformed(error.to_string()),
+        _ => LossKind::Closed(error.to_string()),
+    };
+    Loss { reach, kind }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Shared")
+            .field("http", &self.http)
+            .field("session", &state.session)
+            .field("standing", &state.standing)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+//! The stream for what belongs to no request: changes, log messages, and questions at any time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trunkline_protocol::{Message, Method};
+
+use super::events::{Events, Next};
+use super::resumption::Resumption;
+use super::shared::{NoStream, Shared};
+use crate::carrier::LossKind;
+
+/// How often in a row the stream may fail before it is given up.
+const MOST_FAILURES: u32 = 10;
+
+/// A stream that says nothing and ends sooner than this was none.
+const SHORTEST_STREAM: Duration = Duration::from_secs(5);
+
+/// Starts the task that drives the stream, once the handshake is over.
+pub(super) fn begin(shared: &Arc<Shared>) {
+    let driven = shared.clone();
+    shared.stand(|| tokio::spawn(drive(driven)).abort_handle());
+}
+
+/// Keeps the stream open for as long as the server offers it.
+async fn drive(shared: Arc<Shared>) {
+    let mut resumption = Resumption::default();
+    loop {
+        let opened = Instant::now();
+        let failed = match shared.open_stream(resumption.last()).await {
+            Ok(events) => {
+                let said = listen(&shared, events, &mut resumption).await;
+                if resumption.last().is_none() {
+                    shared.aside.interrupted();
+                }
+                !said && opened.elapsed() < SHORTEST_STREAM
+            }
+            Err(NoStream::Later(how)) => {
+                tracing::debug!(how, "there is no standing stream");
+                true
+            }
+            Err(NoStream::Never(loss)) => match loss.kind {
+                // What the last event was is not known any more; what came after it is lost.
+                LossKind::Status { status: 400, .. } if resumption.last().is_some() => {
+                    shared.aside.interrupted();
+                    resumption = Resumption::default();
+                    true
+                }
+                LossKind::Status { status: 405, .. } => return,
+                kind => {
+                    tracing::debug!(?kind, "there will be no standing stream");
+                    shared.aside.interrupted();
+                    return;
+                }
+            },
+        };
+        if failed && resumption.fail() >= MOST_FAILURES {
+            tracing::warn!("the server's stream of changes fails again and again, and is given up");
+            shared.aside.interrupted();
+            return;
+        }
+        tokio::time::sleep(resumption.delay()).await;
+    }
+}
+
+/// Gives everything that comes aside; reports whether anything came before the end.
+async fn listen(shared: &Arc<Shared>, mut events: Events, resumption: &mut Resumption) -> bool {
+    let mut said = false;
+    let mut noise = 0;
+    loop {
+        match events.next(resumption).await {
+            Next::Message(message) => {
+                said = true;
+                receive(shared, message);
+            }
+            Next::Noise(unreadable) => {
+                tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
+                noise += 1;
+                if noise > shared.limits.noise {
+                    return false;
+                }
+            }
+            Next::TooLong(limit) => {
+                tracing::warn!(limit, "a message of the server is too long and was skipped");
+                shared.aside.interrupted();
+            }
+            Next::End(_) => return said,
+        }
+    }
+}
+
+fn receive(shared: &Arc<Shared>, message: Message) {
+    match message {
+        Message::Notification(notice) => shared.aside.notice(notice),
+        Message::Request(request) => {
+            if request.method == Method::Ping.as_str() {
+                shared.pong(&request.id);
+            } else if let Err(refused) = shared.aside.question(request) {
+                shared.refuse(&refused.id);
+            }
+        }
+        Message::Response(response) => {
+            tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
+        }
+    }
+}

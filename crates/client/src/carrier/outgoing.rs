@@ -1,0 +1,58 @@
+use trunkline_protocol::{ByteString, Id, Method, Revision};
+
+/// One request on its way out, already written.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// The id, which is a number in the body too; also the token under which progress is reported.
+    pub(crate) id: u64,
+    /// The method's name.
+    pub(crate) method: ByteString,
+    /// The whole JSON-RPC message.
+    pub(crate) body: String,
+    /// What HTTP headers repeat of it; channels have none.
+    pub(crate) mirror: Mirror,
+    /// Whether the server may ask something within it, so that a question without a stream of its own may belong here.
+    pub(crate) may_ask: bool,
+}
+
+/// A notification or an answer on its way out, already written.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    /// The whole JSON-RPC message.
+    pub(crate) body: String,
+    /// What HTTP headers repeat of it.
+    pub(crate) mirror: Mirror,
+    /// The server's question that it answers, if it does.
+    pub(crate) answers: Option<Id>,
+}
+
+/// What HTTP headers repeat of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Mirror {
+    /// Nothing: the handshake that finds the version out.
+    Nothing,
+    /// The version that a handshake found out.
+    Version(Revision),
+    /// Everything that a request which stands alone has to repeat.
+    Whole {
+        /// The version.
+        revision: Revision,
+        /// What the request names: a tool, a prompt or a resource, as it is in the body.
+        name: Option<ByteString>,
+        /// The headers `Mcp-Param-*`, names and encoded values.
+        params: Vec<(String, String)>,
+    },
+}
+
+impl Outgoing {
+    /// Reports whether the request is one of those by which it is found out what the server speaks.
+    pub(crate) fn finds_out(&self) -> bool {
+        self.method == Method::Initialize.as_str() || self.method == Method::Discover.as_str()
+    }
+
+    /// Reports whether dropping the exchange may be told to the server: a handshake cannot be cancelled, and a server that
+    /// is only being probed may not know what it was asked.
+    pub(crate) fn is_cancellable(&self) -> bool {
+        !self.finds_out()
+    }
+}

@@ -1,0 +1,226 @@
+//! Connecting over a channel: a program's pipes, or whatever opens channels.
+
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_protocol::{Era, Revision};
+use trunkline_transport::process::{self, Process};
+use trunkline_transport::{Command, Opener, Url};
+
+use super::handshake::{self, Failure};
+use super::probe::{Observation, Verdict, judge};
+use super::{Attempts, Connected, Plan, websocket};
+use crate::carrier::{AsideReceiver, Carrier, ChannelCarrier, aside};
+use crate::edge::Edge;
+use crate::error::Error;
+
+/// What opens a channel, as often as needed.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Opener(Opener),
+    Command(Command),
+    WebSocket(Url),
+}
+
+/// A channel that is open, and of which nothing is known yet.
+struct Open {
+    carrier: Arc<dyn Carrier>,
+    aside: AsideReceiver,
+}
+
+/// Connects, by the rules for channels: a server that does not know the modern era may say so by any error, by silence or
+/// by going away, and each of these leads to the handshake, with a deadline of its own.
+pub(crate) async fn connect(
+    source: &Source,
+    plan: &Plan,
+    attempts: &mut Attempts,
+) -> Result<Connected, Error> {
+    let open = source.open(plan, attempts).await?;
+    let key = source.verdict_key();
+    let known = key.as_ref().and_then(|key| plan.verdicts.get(key));
+    match plan.pin {
+        Some(pin) if pin.era() == Era::Legacy => shake_hands(source, open, plan, pin, attempts).await,
+        Some(pin) => {
+            let edge = handshake::modern_edge(plan, pin);
+            let observation = observe(&open, plan, &edge, attempts).await;
+            match (judge(&observation, pin), observation) {
+                (Verdict::Modern(revision), Observation::Described(result)) if revision == pin => {
+                    source.described(open, edge, &result, attempts)
+                }
+                (_, observation) => {
+                    let cause = format!("the server does not speak {pin}: {}", observation.describe());
+                    Err(attempts.unreachable(source, cause))
+                }
+            }
+        }
+        None if known == Some(Era::Legacy) => {
+            let connected = shake_hands(source, open, plan, Revision::NEWEST_LEGACY, attempts).await;
+            if let (Err(_), Some(key)) = (&connected, &key) {
+                plan.verdicts.forget(key);
+            }
+            connected
+        }
+        None => {
+            let connected = probe(source, open, plan, attempts).await?;
+            if let Some(key) = &key {
+                plan.verdicts.put(key, connected.described.revision.era());
+            }
+            Ok(connected)
+        }
+    }
+}
+
+async fn probe(
+    source: &Source,
+    open: Open,
+    plan: &Plan,
+    attempts: &mut Attempts,
+) -> Result<Connected, Error> {
+    let mut asked = Revision::NEWEST;
+    let mut asked_again = false;
+    loop {
+        let edge = handshake::modern_edge(plan, asked);
+        let observation = observe(&open, plan, &edge, attempts).await;
+        match (judge(&observation, asked), observation) {
+            (Verdict::Modern(revision), Observation::Described(result)) => {
+                let edge = if revision == asked { edge } else { handshake::modern_edge(plan, revision) };
+                return source.described(open, edge, &result, attempts);
+            }
+            // A server that lists a revision and then refuses it would be asked for ever.
+            (Verdict::Again(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
+            (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
+                return Err(attempts.unreachable(source, observation.describe()));
+            }
+            (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
+            (Verdict::LegacyAfresh(offered), _) => {
+                open.carrier.close().await;
+                let open = source.open(plan, attempts).await?;
+                return shake_hands(source, open, plan, offered, attempts).await;
+            }
+            (Verdict::Nothing(why), _) => return Err(attempts.unreachable(source, why)),
+        }
+    }
+}
+
+async fn observe(open: &Open, plan: &Plan, edge: &Edge, attempts: &mut Attempts) -> Observation {
+    let observation = handshake::discover(&*open.carrier, plan, edge).await;
+    attempts.note(format!("server/discover at {}", edge.revision()), observation.describe());
+    observation
+}
+
+async fn shake_hands(
+    source: &Source,
+    open: Open,
+    plan: &Plan,
+    offered: Revision,
+    attempts: &mut Attempts,
+) -> Result<Connected, Error> {
+    let what = format!("initialize at {offered}");
+    match handshake::initialize(&*open.carrier, plan, offered).await {
+        Ok((_, described)) if plan.pin.is_some_and(|pin| pin != described.revision) => {
+            attempts.note(what, format!("answered with {}", described.revision));
+            let cause = format!("the server does not speak {offered}, but {}", described.revision);
+            Err(attempts.unreachable(source, cause))
+        }
+        Ok((edge, described)) => {
+            attempts.note(what, format!("answered with {}", described.revision));
+            let Open { carrier, aside } = open;
+            Ok(Connected { carrier, edge, described, aside, transport: source.transport() })
+        }
+        Err(Failure::Lost(loss)) => {
+            let cause = Error::from(loss).to_string();
+            attempts.note(what, cause.clone());
+            Err(attempts.unreachable(source, cause))
+        }
+        Err(failure) => {
+            attempts.note(what, failure.describe());
+            Err(attempts.unreachable(source, failure.describe()))
+        }
+    }
+}
+
+impl Source {
+    async fn open(&self, plan: &Plan, attempts: &mut Attempts) -> Result<Open, Error> {
+        let limits = plan.channel_limits();
+        let (sender, receiver) = aside();
+        match self {
+            Self::Opener(opener) => {
+                let channel = tokio::time::timeout(plan.limits.connect_within, opener.open()).await;
+                let channel = match channel {
+                    Ok(Ok(channel)) => channel,
+                    Ok(Err(error)) => {
+                        attempts.note(format!("open {}", opener.label()), error.to_string());
+                        return Err(attempts.unreachable(self, error.to_string()));
+                    }
+                    Err(_) => {
+                        let cause = format!("no connection within {:?}", plan.limits.connect_within);
+                        attempts.note(format!("open {}", opener.label()), cause.clone());
+                        return Err(attempts.unreachable(self, cause));
+                    }
+                };
+                Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
+            }
+            Self::WebSocket(url) => {
+                let channel = websocket::open(url, plan, attempts).await?;
+                Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
+            }
+            Self::Command(command) => {
+                let command = plan.env.iter().fold(command.clone(), |command, (name, value)| {
+                    command.env(name.clone(), value.expose().to_owned())
+                });
+                let options = process::Options {
+                    message_bytes: plan.limits.message_bytes,
+                    ..process::Options::default()
+                };
+                let (channel, process) = Process::spawn(&command, options).map_err(|error| {
+                    attempts.note("start the program", error.to_string());
+                    attempts.unreachable(self, error.to_string())
+                })?;
+                let carrier = ChannelCarrier::new(channel, sender, limits).with_process(process);
+                Ok(Open { carrier: Arc::new(carrier), aside: receiver })
+            }
+        }
+    }
+
+    /// Returns the name under which the era is remembered. A channel within this process is probed in no time, and its
+    /// label may be that of many.
+    fn verdict_key(&self) -> Option<String> {
+        match self {
+            Self::Opener(_) => None,
+            Self::Command(command) => Some(command.to_string()),
+            Self::WebSocket(url) => Some(url.whole()),
+        }
+    }
+
+    fn transport(&self) -> &'static str {
+        match self {
+            Self::Opener(_) => "channel",
+            Self::Command(_) => "stdio",
+            Self::WebSocket(_) => "websocket",
+        }
+    }
+
+    /// Takes a server at the words by which it describes itself.
+    fn described(
+        &self,
+        open: Open,
+        edge: Edge,
+        result: &trunkline_protocol::Raw,
+        attempts: &Attempts,
+    ) -> Result<Connected, Error> {
+        let described = handshake::described(result, edge.revision());
+        let described = described.map_err(|problem| attempts.unreachable(self, problem))?;
+        let Open { carrier, aside } = open;
+        Ok(Connected { carrier, edge, described, aside, transport: self.transport() })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opener(opener) => f.write_str(opener.label()),
+            Self::Command(command) => command.fmt(f),
+            Self::WebSocket(url) => url.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One edge for each era: how a request is written, and what an answer means.
+//!
+//! Nothing behind an edge knows the era. Both write the same [`Call`] and read the same [`Settled`].
+
+pub(crate) mod legacy;
+pub(crate) mod modern;
+
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_protocol::{Id, Level, Method, Raw, Refusal, Request, Revision};
+
+pub(crate) use self::legacy::Legacy;
+pub(crate) use self::modern::Modern;
+use crate::call::{Answers, Call};
+use crate::carrier::{Outgoing, Posted};
+use crate::error::Error;
+use crate::subscribe::Watch;
+
+/// The edge that fits a server.
+#[derive(Debug)]
+pub(crate) enum Edge {
+    Legacy(Legacy),
+    Modern(Modern),
+}
+
+/// What a response means.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// The request is answered.
+    Done(Raw),
+    /// The server wants answers first, and to be asked again with them and with this.
+    Ask(Vec<(String, Question)>, Option<Raw>),
+}
+
+/// What comes with a request that is sent again, because questions were answered.
+#[derive(Debug)]
+pub(crate) struct Resumption<'a> {
+    /// What the server wants to see again, exactly as it wrote it.
+    pub(crate) state: Option<&'a Raw>,
+    /// The answers.
+    pub(crate) answers: &'a Answers,
+}
+
+/// What a request has beside what its caller says.
+#[derive(Debug, Default)]
+pub(crate) struct Extras<'a> {
+    /// The answers that it comes again with.
+    pub(crate) resumption: Option<Resumption<'a>>,
+    /// The headers that repeat arguments.
+    pub(crate) params: Vec<(String, String)>,
+    /// The log level to ask for where the call says none.
+    pub(crate) level: Option<Level>,
+}
+
+impl Edge {
+    /// Returns the revision that is spoken.
+    pub(crate) fn revision(&self) -> Revision {
+        match self {
+            Self::Legacy(legacy) => legacy.revision(),
+            Self::Modern(modern) => modern.revision(),
+        }
+    }
+
+    /// Returns what the revision can say.
+    pub(crate) fn dialect(&self) -> &'static Dialect {
+        Dialect::of(self.revision())
+    }
+
+    /// Returns a method of the protocol by name, if the era has it.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if it is a method of the other era.
+    pub(crate) fn check(&self, method: &str) -> Result<Option<Method>, Error> {
+        let known = Method::ALL.into_iter().find(|known| known.as_str() == method);
+        match known {
+            Some(known) if !known.exists_in(self.revision().era()) => Err(Error::Unsupported(format!(
+                "the server speaks revision {}, which has no `{method}`",
+                self.revision()
+            ))),
+            known => Ok(known),
+        }
+    }
+
+    /// Reports whether headers repeat arguments of tools, so that a tool which does that wrongly cannot be called.
+    pub(crate) fn mirrors_arguments(&self) -> bool {
+        matches!(self, Self::Modern(_))
+    }
+
+    /// Writes a request.
+    ///
+    /// # Errors
+    /// An answer cannot be said, or was refused where that ends the call.
+    pub(crate) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {
+        match self {
+            Self::Legacy(legacy) => legacy.write(id, call, extras.resumption.as_ref()),
+            Self::Modern(modern) => modern.write(id, call, extras),
+        }
+    }
+
+    /// Reads what a response means to a client of these capabilities.
+    ///
+    /// # Errors
+    /// The server refused, or what it says makes no sense.
+    pub(crate) fn read(
+        &self,
+        method: Option<Method>,
+        outcome: Result<Raw, Raw>,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Settled, Error> {
+        match self {
+            Self::Legacy(_) => Legacy::read(outcome, capabilities),
+            Self::Modern(_) => Modern::read(method, outcome, capabilities),
+        }
+    }
+
+    /// Writes the request that asks for log messages from a level on, unless every request asks for that itself.
+    pub(crate) fn set_level(&self, level: Level) -> Option<Call> {
+        match self {
+            Self::Legacy(_) => Some(legacy::set_level(level)),
+            Self::Modern(_) => None,
+        }
+    }
+
+    /// Writes the request to be told of changes of a resource, if that is asked for each by itself.
+    pub(crate) fn watch(&self, uri: &str) -> Option<Call> {
+        match self {
+            Self::Legacy(_) => Some(legacy::about_resource(Method::ResourcesSubscribe, uri)),
+            Self::Modern(_) => None,
+        }
+    }
+
+    /// Writes the request to be no longer told of changes of a resource.
+    pub(crate) fn unwatch(&self, uri: &str) -> Option<Call> {
+        match self {
+            Self::Legacy(_) => Some(legacy::about_resource(Method::ResourcesUnsubscribe, uri)),
+            Self::Modern(_) => None,
+        }
+    }
+
+    /// Writes the standing request within which changes are told, if they are told so.
+    pub(crate) fn listen(&self, watch: &Watch) -> Option<Call> {
+        match self {
+            Self::Legacy(_) => None,
+            Self::Modern(_) => Some(modern::listen(watch)),
+        }
+    }
+
+    /// Writes the notification that the roots have changed, if there is one.
+    pub(crate) fn roots_changed(&self) -> Option<Posted> {
+        match self {
+            Self::Legacy(legacy) => Some(legacy.roots_changed()),
+            Self::Modern(_) => None,
+        }
+    }
+
+    /// Reads a question that the server asks by a request of its own; a refusal is for the server, and nothing at all if
+    /// the era has no such requests.
+    pub(crate) fn question(
+        &self,
+        request: Request,
+        capabilities: &ClientCapabilities,
+    ) -> Option<Result<Question, Refusal>> {
+        match self {
+            Self::Legacy(_) => Some(legacy::question(request, capabilities)),
+            Self::Modern(_) => None,
+        }
+    }
+
+    /// Writes the answer to a question that the server asked by a request of its own.
+    pub(crate) fn answer(&self, id: &Id, answer: Result<&Answer, &Refusal>) -> Posted {
+        legacy::answer(self.revision(), id, answer)
+    }
+}

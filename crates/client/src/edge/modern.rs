@@ -1,0 +1,192 @@
+//! Revisions from 2026-07-28 on: every request stands alone, and a server asks by its answer.
+
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{ClientCapabilities, Implementation, Question, ServerCapabilities};
+use trunkline_protocol::{Method, Raw, Revision, Writer, emit, meta, shorten};
+
+use super::{Extras, Resumption, Settled};
+use crate::call::Call;
+use crate::carrier::{Mirror, Outgoing};
+use crate::connect::Described;
+use crate::error::{Error, Refused};
+use crate::subscribe::Watch;
+
+/// The edge of a server that keeps no session.
+#[derive(Debug)]
+pub(crate) struct Modern {
+    revision: Revision,
+    /// The members of `_meta` that every request has, but for the capabilities, written once.
+    claim: String,
+    /// The capabilities, written once.
+    capabilities: Raw,
+}
+
+impl Modern {
+    pub(crate) fn new(
+        revision: Revision,
+        identity: &Implementation,
+        capabilities: &ClientCapabilities,
+    ) -> Self {
+        let mut writer = Writer::with_capacity(256);
+        writer.open_object();
+        writer.plain_key(meta::PROTOCOL_VERSION);
+        writer.string(revision.as_str());
+        writer.plain_key(meta::CLIENT_INFO);
+        identity.write(Dialect::of(revision), &mut writer);
+        let mut claim = writer.into_string();
+        claim.remove(0);
+        Self { revision, claim, capabilities: capabilities.for_revision(revision) }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(super) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {
+        let resumption = match &extras.resumption {
+            Some(resumption) => Some((write_answers(resumption)?, resumption.state)),
+            None => None,
+        };
+        let hint = call.hint() + self.claim.len() + self.capabilities.as_str().len() + 64;
+        let body = emit::numbered_request(id, &call.method, hint, |writer| {
+            writer.open_object();
+            call.params.write_into(writer);
+            if let Some((answers, state)) = &resumption {
+                if let Some(answers) = answers {
+                    writer.member("inputResponses", answers);
+                }
+                if let Some(state) = state {
+                    writer.member("requestState", state);
+                }
+            }
+            writer.plain_key("_meta");
+            self.write_meta(id, call, &extras, writer);
+            writer.close_object();
+        });
+        let mirror =
+            Mirror::Whole { revision: self.revision, name: call.mirrored_name(), params: extras.params };
+        Ok(Outgoing { id, method: call.method.clone(), body, mirror, may_ask: false })
+    }
+
+    fn write_meta(&self, id: u64, call: &Call, extras: &Extras<'_>, writer: &mut Writer) {
+        writer.open_object();
+        writer.verbatim(&self.claim);
+        writer.plain_key(meta::CLIENT_CAPABILITIES);
+        match &call.capabilities {
+            Some(capabilities) => writer.raw(&capabilities.for_revision(self.revision)),
+            None => writer.raw(&self.capabilities),
+        }
+        if call.wants_progress() {
+            writer.plain_key(meta::PROGRESS_TOKEN);
+            writer.unsigned(id);
+        }
+        if let Some(level) = call.log_level.or(extras.level) {
+            writer.plain_key(meta::LOG_LEVEL);
+            writer.string(level.as_str());
+        }
+        call.meta.write_into(writer);
+        writer.close_object();
+    }
+
+    pub(super) fn read(
+        method: Option<Method>,
+        outcome: Result<Raw, Raw>,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Settled, Error> {
+        let result = outcome.map_err(|error| Error::Refused(Refused::read(&error)))?;
+        // What nearly every result begins with.
+        if result.as_str().starts_with(r#"{"resultType":"complete","#) {
+            return Ok(Settled::Done(result));
+        }
+        let members = result.members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
+        let kind = members.get("resultType").map(|kind| kind.as_text().unwrap_or_default());
+        match kind.as_deref() {
+            None | Some("complete") => Ok(Settled::Done(result)),
+            Some("input_required") if method.is_some_and(Method::may_ask) => {
+                let questions = read_questions(members.get("inputRequests"))?;
+                if let Some((_, question)) =
+                    questions.iter().find(|(_, asked)| !asked.allowed_by(capabilities))
+                {
+                    let problem = format!("it asks `{}`, which the client did not offer", question.method());
+                    return Err(Error::Malformed(problem));
+                }
+                let state = members.get("requestState").map(Raw::detached);
+                if questions.is_empty() && state.is_none() {
+                    let problem = "it wants to be asked again, and gives neither question nor state";
+                    return Err(Error::Malformed(problem.to_owned()));
+                }
+                Ok(Settled::Ask(questions, state))
+            }
+            Some("input_required") => {
+                Err(Error::Malformed("the server asks within a request that has no questions".to_owned()))
+            }
+            Some(other) => Err(Error::Malformed(format!("unknown type of result `{}`", shorten(other)))),
+        }
+    }
+}
+
+fn read_questions(requests: Option<&Raw>) -> Result<Vec<(String, Question)>, Error> {
+    let Some(requests) = requests else { return Ok(Vec::new()) };
+    let malformed = |key: &str, problem: &dyn std::fmt::Display| {
+        Error::Malformed(format!("the question `{}`: {problem}", shorten(key)))
+    };
+    let requests = requests.members().map_err(|error| malformed("inputRequests", &error))?;
+    let read = |(key, request): (&trunkline_protocol::ByteString, &Raw)| {
+        // Questions live as long as a user thinks, and must not keep their message that long.
+        let request = request.detached().members().map_err(|error| malformed(key, &error))?;
+        let method = request.text("method").unwrap_or_default();
+        let params = match request.get("params") {
+            Some(params) => params.members().map_err(|error| malformed(key, &error))?,
+            None => Default::default(),
+        };
+        let question = Question::read(&method, params).map_err(|refusal| malformed(key, &refusal))?;
+        Ok((key.to_string(), question))
+    };
+    requests.iter().map(read).collect()
+}
+
+/// Writes answers as the members of one object; nothing if there are none.
+fn write_answers(resumption: &Resumption<'_>) -> Result<Option<Raw>, Error> {
+    if resumption.answers.is_empty() {
+        return Ok(None);
+    }
+    let mut writer = Writer::with_capacity(128);
+    writer.open_object();
+    for (key, answer) in resumption.answers {
+        // Within a result there is no way to refuse; the call is simply not made again.
+        let answer = answer.as_ref().map_err(|refusal| Error::Unanswered(refusal.clone()))?;
+        writer.key(key);
+        answer
+            .write(Dialect::NEWEST, &mut writer)
+            .map_err(|lacks| Error::Invalid(format!("the answer cannot be said: {lacks}")))?;
+    }
+    writer.close_object();
+    Ok(Some(writer.into_raw()))
+}
+
+/// Writes the standing request within which changes are told.
+pub(super) fn listen(watch: &Watch) -> Call {
+    let mut call = Call::of(Method::Listen);
+    call.params.set("notifications", watch.to_raw());
+    call
+}
+
+/// Reads what a server says of itself.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub(crate) fn read_discovered(result: &Raw, revision: Revision) -> Result<Described, String> {
+    let members = result.members().map_err(|error| format!("the answer is not usable: {error}"))?;
+    let capabilities = members.get("capabilities").map_or(Raw::EMPTY_OBJECT, Raw::detached);
+    let server = members.get("_meta").and_then(|meta| meta.members().ok()).and_then(|mut meta| {
+        let server = meta.take(meta::SERVER_INFO)?;
+        Implementation::read(&server.detached()).ok()
+    });
+    Ok(Described {
+        revision,
+        capabilities: ServerCapabilities::read(&capabilities)
+            .map_err(|error| format!("the server's capabilities are not usable: {error}"))?,
+        identity: server,
+        instructions: members.text("instructions").map(Into::into),
+    })
+}

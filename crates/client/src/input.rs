@@ -1,0 +1,53 @@
+//! Who answers what servers ask.
+
+use futures_util::future::BoxFuture;
+use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_protocol::{Method, Refusal};
+
+/// Answers what servers ask while they work: forms and pages for the user, conversations for a model, roots.
+///
+/// It is the same in both eras. Servers ask only what [`InputHandler::capabilities`] declares; anything else is refused
+/// without a word to the handler.
+pub trait InputHandler: Send + Sync + 'static {
+    /// Returns what can be answered.
+    ///
+    /// ```
+    /// # use trunkline_client::protocol::model::ClientCapabilities;
+    /// let both = ClientCapabilities::default().with_form().with_roots();
+    /// assert!(both.form() && both.roots() && !both.url());
+    /// ```
+    fn capabilities(&self) -> ClientCapabilities;
+
+    /// Answers one question. The future is dropped when nobody waits for the answer any more.
+    fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>>;
+}
+
+/// Where a question came up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Within a call.
+    Call {
+        /// The method of the call.
+        method: Method,
+        /// The tool, prompt or resource that was called.
+        name: Option<String>,
+    },
+    /// Outside of any call: a server that asks for roots as soon as it is connected, for one.
+    Session,
+}
+
+/// Answers nothing, and declares so.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Nobody;
+
+impl InputHandler for Nobody {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default()
+    }
+
+    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        let problem = format!("this client does not answer `{}`", question.method());
+        Box::pin(std::future::ready(Err(Refusal::METHOD_NOT_FOUND.because(problem))))
+    }
+}

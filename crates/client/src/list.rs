@@ -1,0 +1,260 @@
+//! Lists: all pages of them, whatever the server does with its cursors.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use trunkline_protocol::mirror::MirroredParams;
+use trunkline_protocol::model::{CacheHint, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::{Method, Raw, Refusal, shorten};
+
+use crate::cache::Key;
+use crate::call::Call;
+use crate::client::Inner;
+use crate::error::Error;
+use crate::received::Received;
+
+/// A whole list of what a server offers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct List<T> {
+    items: Vec<Received<T>>,
+    /// Items that cannot be used, and are left out, each alone.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An item of a list that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// What the item calls itself, as far as that can be read.
+    pub name: String,
+    /// Why it cannot be used.
+    pub reason: String,
+}
+
+impl<T> Deref for List<T> {
+    type Target = [Received<T>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.items
+    }
+}
+
+impl<'a, T> IntoIterator for &'a List<T> {
+    type Item = &'a Received<T>;
+    type IntoIter = std::slice::Iter<'a, Received<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.iter()
+    }
+}
+
+/// An item of a list.
+pub(crate) trait Listed: Sized + Send + Sync + 'static {
+    const METHOD: Method;
+    const KEY: &'static str;
+
+    fn read(raw: &Raw) -> Result<Self, MalformedModel>;
+
+    /// Looks at a list that is complete, and may leave further items out of it.
+    fn complete(_: &Inner, _: &mut List<Self>) {}
+}
+
+macro_rules! listed {
+    ($($type:ty => $method:ident, $key:literal;)*) => {
+        $(impl Listed for $type {
+            const METHOD: Method = Method::$method;
+            const KEY: &'static str = $key;
+
+            fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+                Self::read(raw)
+            }
+        })*
+    };
+}
+
+listed! {
+    Prompt => PromptsList, "prompts";
+    Resource => ResourcesList, "resources";
+    ResourceTemplate => TemplatesList, "resourceTemplates";
+}
+
+impl Listed for Tool {
+    const METHOD: Method = Method::ToolsList;
+    const KEY: &'static str = "tools";
+
+    fn read(raw: &Raw) -> Result<Self, MalformedModel> {
+        Self::read(raw)
+    }
+
+    fn complete(inner: &Inner, list: &mut List<Self>) {
+        if !inner.session.load().edge.mirrors_arguments() {
+            inner.tools.learn(list.items.iter().map(|tool| (tool, MirroredParams::default())));
+            return;
+        }
+        let mut mirrored = Vec::with_capacity(list.items.len());
+        let left_out = &mut list.left_out;
+        list.items.retain(|tool| {
+            let schema = tool.input_schema.decode().unwrap_or_default();
+            match MirroredParams::from_schema(&schema) {
+                Ok(params) => {
+                    mirrored.push(params);
+                    true
+                }
+                Err(error) => {
+                    tracing::warn!(tool = shorten(&tool.name), %error, "left a tool out of the list");
+                    left_out.push(LeftOut { name: tool.name.clone(), reason: error.to_string() });
+                    false
+                }
+            }
+        });
+        inner.tools.learn(list.items.iter().zip(mirrored));
+    }
+}
+
+/// One page, as it came.
+struct Page {
+    items: Vec<Raw>,
+    next: Option<Raw>,
+    cache: CacheHint,
+    bytes: usize,
+}
+
+impl Inner {
+    /// Returns a list, from before if it still counts.
+    pub(crate) async fn list<T: Listed>(self: &Arc<Self>) -> Result<Arc<List<T>>, Error> {
+        let key = Key::List(T::METHOD.as_str());
+        if let Some(kept) = self.cache.get::<List<T>>(&key) {
+            return Ok(kept);
+        }
+        let ticket = self.cache.ticket(key);
+        let (list, cache, bytes) = match self.fetch_list::<T>().await {
+            // A cursor that the server forgot in mid-list: what was read is worth nothing, and the list is begun again, once.
+            Err(Stopped::BadCursor(_)) => self.fetch_list::<T>().await.map_err(Error::from)?,
+            fetched => fetched.map_err(Error::from)?,
+        };
+        let list = Arc::new(list);
+        self.cache.put(ticket, cache, bytes, || list.clone());
+        Ok(list)
+    }
+
+    async fn fetch_list<T: Listed>(self: &Arc<Self>) -> Result<(List<T>, CacheHint, usize), Stopped> {
+        let limits = &self.plan.limits;
+        let began = Instant::now();
+        let mut list = List { items: Vec::new(), left_out: Vec::new() };
+        let mut seen = HashSet::new();
+        let mut cursor: Option<Raw> = None;
+        let mut cache: Option<CacheHint> = None;
+        let mut bytes = 0;
+        for _ in 0..limits.pages {
+            // Every page has its own time, and a thousand of them must not have a thousand times as much.
+            if began.elapsed() > limits.call_at_most {
+                return Err(Error::TimedOut { after: began.elapsed() }.into());
+            }
+            let page = self.fetch_page::<T>(cursor.as_ref()).await?;
+            bytes += page.bytes;
+            if bytes > limits.list_bytes {
+                let method = T::METHOD.as_str();
+                let problem = format!("the pages of `{method}` have more than {} bytes", limits.list_bytes);
+                return Err(Error::Malformed(problem).into());
+            }
+            // Whoever may not keep one page may not keep the list.
+            let strictest =
+                |kept: CacheHint| CacheHint { ttl_ms: kept.ttl_ms.min(page.cache.ttl_ms), ..kept };
+            cache = Some(cache.map_or(page.cache, strictest));
+            if list.items.len() + page.items.len() > limits.items {
+                let problem = format!("`{}` lists more than {} items", T::METHOD.as_str(), limits.items);
+                return Err(Error::Malformed(problem).into());
+            }
+            for item in page.items {
+                list.take(item);
+            }
+            let Some(next) = page.next else {
+                T::complete(self, &mut list);
+                return Ok((list, cache.unwrap_or_default(), bytes));
+            };
+            if !seen.insert(next.clone()) {
+                let problem = format!("the pages of `{}` go round in a circle", T::METHOD.as_str());
+                return Err(Error::Malformed(problem).into());
+            }
+            cursor = Some(next);
+        }
+        let problem = format!("`{}` has more than {} pages", T::METHOD.as_str(), limits.pages);
+        Err(Error::Malformed(problem).into())
+    }
+
+    async fn fetch_page<T: Listed>(self: &Arc<Self>, cursor: Option<&Raw>) -> Result<Page, Stopped> {
+        let mut call = Call::of(T::METHOD);
+        if let Some(cursor) = cursor {
+            call.params.set("cursor", cursor.clone());
+        }
+        let result = match self.run(&call, None).await {
+            Err(Error::Refused(refused)) if cursor.is_some() && is_bad_cursor(refused.code) => {
+                return Err(Stopped::BadCursor(Error::Refused(refused)));
+            }
+            result => result?,
+        };
+        let malformed = |problem: &dyn std::fmt::Display| {
+            Error::Malformed(format!("the answer to `{}`: {problem}", T::METHOD.as_str()))
+        };
+        let mut members = result.members().map_err(|error| malformed(&error))?;
+        let items = members.take(T::KEY).ok_or_else(|| malformed(&format!("`{}` is missing", T::KEY)))?;
+        let items = items.elements().map_err(|_| malformed(&format!("`{}` must be an array", T::KEY)))?;
+        let next = members.take("nextCursor").filter(|next| !next.is_null()).map(|next| next.detached());
+        if next.as_ref().is_some_and(|next| next.as_text().is_none()) {
+            return Err(malformed(&"`nextCursor` must be a string").into());
+        }
+        Ok(Page { items, next, cache: CacheHint::read(&members), bytes: result.as_str().len() })
+    }
+
+    /// Lists the tools anew, whatever is kept.
+    ///
+    /// A list is made of requests too, though never of tool calls, so that this goes one level deep and no deeper.
+    pub(crate) fn refresh_tools(self: &Arc<Self>) -> BoxFuture<'_, Result<(), Error>> {
+        self.cache.forget(|key| *key == Key::List(Method::ToolsList.as_str()));
+        Box::pin(async { self.list::<Tool>().await.map(drop) })
+    }
+}
+
+impl<T: Listed> List<T> {
+    fn take(&mut self, item: Raw) {
+        match T::read(&item) {
+            Ok(value) => self.items.push(Received::new(value, item)),
+            Err(problem) => {
+                let members = item.members().unwrap_or_default();
+                let name = members.text("name").or_else(|| members.text("uri")).unwrap_or_default();
+                let left_out = LeftOut { name: shorten(&name), reason: problem.to_string() };
+                tracing::warn!(name = left_out.name, reason = left_out.reason, "left an item out of a list");
+                self.left_out.push(left_out);
+            }
+        }
+    }
+}
+
+/// Why a list is not complete.
+enum Stopped {
+    /// The server does not know a cursor that it gave.
+    BadCursor(Error),
+    Failed(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::BadCursor(error) | Stopped::Failed(error) => error,
+        }
+    }
+}
+
+fn is_bad_cursor(code: i64) -> bool {
+    code == Refusal::INVALID_PARAMS.code(trunkline_protocol::Era::Modern)
+}

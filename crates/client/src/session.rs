@@ -1,0 +1,123 @@
+//! What a server says outside of any call: changes, log messages, and questions that no call caused.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::FuturesUnordered;
+use futures_util::stream::StreamExt as _;
+use trunkline_protocol::{Refusal, Request};
+
+use crate::carrier::{AsideEvent, AsideReceiver};
+use crate::client::Inner;
+use crate::input::Origin;
+use crate::subscribe::Change;
+
+/// Answers on their way to the server, refusals included; beyond it questions wait, and are refused where they come in.
+const MOST_ANSWERS: usize = 64;
+
+/// Listens for as long as the client lives.
+///
+/// It holds the client weakly: a client that nobody has any more must end although this task still listens.
+pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Output = ()> + Send + use<> {
+    let inner = Arc::downgrade(inner);
+    let mut answering = FuturesUnordered::new();
+    async move {
+        loop {
+            let event = std::future::poll_fn(|cx| {
+                // Questions are answered at one time, each in its own time.
+                while let Poll::Ready(Some(())) = answering.poll_next_unpin(cx) {}
+                if let Some(client) = inner.upgrade()
+                    && let Poll::Ready(uri) = client.changes.poll_abandoned(cx)
+                {
+                    return Poll::Ready(Event::Abandoned(uri));
+                }
+                // A server that does not read what it is answered is not asked what else it wants.
+                if answering.len() >= MOST_ANSWERS {
+                    return aside.poll_next_but_questions(cx).map(Event::Aside);
+                }
+                aside.poll_next(cx).map(Event::Aside)
+            });
+            let event = event.await;
+            let Some(client) = inner.upgrade() else { return };
+            match event {
+                Event::Abandoned(uri) => answering.extend(unwatch(&client, &uri)),
+                Event::Aside(AsideEvent::Notice(notice)) => client.notice(&notice),
+                Event::Aside(AsideEvent::Question(request)) => {
+                    let has_room = answering.len() < client.plan.limits.session_questions;
+                    answering.push(answer(&inner, &client, request, has_room));
+                }
+                Event::Aside(AsideEvent::Interrupted) => client.changed(&Change::Missed),
+                Event::Aside(AsideEvent::Closed) => client.changes.close(),
+            }
+        }
+    }
+}
+
+enum Event {
+    Aside(AsideEvent),
+    /// A resource that nobody watches any more.
+    Abandoned(String),
+}
+
+/// Tells the server that a resource is no longer watched.
+fn unwatch(client: &Arc<Inner>, uri: &str) -> Option<BoxFuture<'static, ()>> {
+    let mut call = client.session.load().edge.unwatch(uri)?;
+    call.may_reopen = false;
+    let client = client.clone();
+    Some(Box::pin(async move {
+        if let Err(error) = client.run(&call, None).await {
+            tracing::debug!(%error, "the server was not told that a resource is no longer watched");
+        }
+    }))
+}
+
+/// Answers a question that no call caused.
+fn answer(
+    inner: &Weak<Inner>,
+    client: &Arc<Inner>,
+    request: Request,
+    has_room: bool,
+) -> BoxFuture<'static, ()> {
+    let id = request.id.detached();
+    let session = client.session.load_full();
+    let Some(question) = session.edge.question(request, &client.plan.capabilities) else {
+        return Box::pin(std::future::ready(()));
+    };
+    let question = if has_room { question } else { Err(Refusal::TOO_MANY) };
+    let (input, inner) = (client.input.clone(), inner.clone());
+    Box::pin(async move {
+        let answer = match question {
+            // A handler that panics is one question's misfortune, and not that of everything that comes after it.
+            Ok(question) => AssertUnwindSafe(async { input.answer(Origin::Session, question).await })
+                .catch_unwind()
+                .await
+                .unwrap_or(Err(Refusal::PANICKED)),
+            Err(refusal) => Err(refusal),
+        };
+        let Some(client) = inner.upgrade() else { return };
+        let posted = client.carrier.post(session.edge.answer(&id, answer.as_ref()));
+        drop(client);
+        if let Err(loss) = posted.await {
+            tracing::debug!(?loss, "an answer could not be sent");
+        }
+    })
+}
+
+/// Tells a session that was opened again what the one before was told.
+pub(crate) async fn restore(inner: &Arc<Inner>) {
+    let session = inner.session.load_full();
+    let level = inner.level().filter(|_| session.info.capabilities.logging);
+    let calls = level.and_then(|level| session.edge.set_level(level)).into_iter();
+    for mut call in
+        calls.chain(inner.changes.watched().into_iter().filter_map(|uri| session.edge.watch(&uri)))
+    {
+        // A server that forgets the new session at once is not given a third.
+        call.may_reopen = false;
+        if let Err(error) = inner.run(&call, None).await {
+            tracing::warn!(%error, method = &*call.method, "a session could not be restored whole");
+        }
+    }
+    inner.changed(&Change::Missed);
+}

@@ -1,0 +1,163 @@
+use trunkline_protocol::json::JsonKind;
+use trunkline_protocol::model::ServerCapabilities;
+use trunkline_protocol::{Notification, Raw, Writer};
+
+/// What is to be watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// The list of tools.
+    pub tools: bool,
+    /// The list of prompts.
+    pub prompts: bool,
+    /// The lists of resources and of resource templates.
+    pub resources: bool,
+    /// The content of these resources.
+    pub uris: Vec<String>,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Change {
+    /// Something may have changed without a word about it.
+    Missed,
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The lists of resources and of resource templates.
+    Resources,
+    /// The content of a resource, or of a part of one that is watched.
+    Resource(String),
+}
+
+impl Watch {
+    /// The most resources that one stream may watch.
+    pub const MOST_URIS: usize = 1024;
+
+    /// Watches every list.
+    pub fn lists() -> Self {
+        Self { tools: true, prompts: true, resources: true, uris: Vec::new() }
+    }
+
+    /// Watches the content of a resource too.
+    #[must_use]
+    pub fn and(mut self, uri: impl Into<String>) -> Self {
+        self.uris.push(uri.into());
+        self
+    }
+
+    /// Reports whether nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        !self.tools && !self.prompts && !self.resources && self.uris.is_empty()
+    }
+
+    pub(super) fn is_too_large(&self) -> bool {
+        self.uris.len() > Self::MOST_URIS
+    }
+
+    /// Leaves out what a server does not tell of.
+    pub(super) fn within(&self, capabilities: &ServerCapabilities) -> Self {
+        let resources = capabilities.resources.unwrap_or_default();
+        Self {
+            tools: self.tools && capabilities.tools.unwrap_or_default().list_changed,
+            prompts: self.prompts && capabilities.prompts.unwrap_or_default().list_changed,
+            resources: self.resources && resources.list_changed,
+            uris: if resources.subscribe { self.uris.clone() } else { Vec::new() },
+        }
+    }
+
+    pub(super) fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Missed => true,
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Resource(uri) => self.uris.iter().any(|watched| is_part_of(uri, watched)),
+        }
+    }
+
+    /// Writes what is watched as a standing request names it.
+    pub(crate) fn to_raw(&self) -> Raw {
+        let mut writer = Writer::with_capacity(64);
+        writer.open_object();
+        for (key, wanted) in [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ] {
+            if wanted {
+                writer.member(key, &Raw::TRUE);
+            }
+        }
+        if !self.uris.is_empty() {
+            writer.plain_key("resourceSubscriptions");
+            writer.open_array();
+            self.uris.iter().for_each(|uri| writer.string(uri));
+            writer.close_array();
+        }
+        writer.close_object();
+        writer.into_raw()
+    }
+
+    /// Reads what a server says that it will tell of.
+    pub(super) fn read(raw: &Raw) -> Self {
+        let members = raw.members().unwrap_or_default();
+        let is_set = |key: &str| members.get(key).is_some_and(|raw| raw.as_str() == "true");
+        let uris = members.get("resourceSubscriptions").filter(|raw| raw.kind() == JsonKind::Array);
+        let uris = uris.and_then(|raw| raw.elements().ok()).unwrap_or_default();
+        Self {
+            tools: is_set("toolsListChanged"),
+            prompts: is_set("promptsListChanged"),
+            resources: is_set("resourcesListChanged"),
+            uris: uris.iter().filter_map(Raw::as_text).map(Into::into).take(Self::MOST_URIS).collect(),
+        }
+    }
+}
+
+impl Change {
+    /// Reads a notification that tells of a change.
+    pub(crate) fn read(notice: &Notification) -> Option<Self> {
+        match &*notice.method {
+            "notifications/tools/list_changed" => Some(Self::Tools),
+            "notifications/prompts/list_changed" => Some(Self::Prompts),
+            "notifications/resources/list_changed" => Some(Self::Resources),
+            "notifications/resources/updated" => {
+                notice.params.members.text("uri").map(|uri| Self::Resource(uri.to_string()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Reports whether a resource is the watched one or lies below it.
+pub(crate) fn is_part_of(uri: &str, watched: &str) -> bool {
+    uri.strip_prefix(watched)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_below_a_watched_one_is_a_part_of_it() {
+        for (uri, watched, expected) in [
+            ("file:///a", "file:///a", true),
+            ("file:///a/b", "file:///a", true),
+            ("file:///a/b", "file:///a/", true),
+            ("file:///ab", "file:///a", false),
+            ("file:///", "file:///a", false),
+        ] {
+            assert_eq!(is_part_of(uri, watched), expected, "{uri} {watched}");
+        }
+    }
+
+    #[test]
+    fn what_is_watched_is_read_back_as_it_was_written() {
+        for watch in [Watch::default(), Watch::lists(), Watch::default().and("a:\"1\"").and("a:2")] {
+            assert_eq!(Watch::read(&watch.to_raw()), watch);
+        }
+        assert_eq!(Watch::read(&Raw::NULL), Watch::default());
+    }
+}

@@ -1,0 +1,6 @@
+//! What a client does, whatever the server is.
+
+mod features;
+mod probing;
+mod steps;
+mod support;

@@ -1,0 +1,54 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use trunkline_client::protocol::Refusal;
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::{BoxFuture, InputHandler, Origin};
+
+/// Answers by a function, and writes down what was asked and where.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    capabilities: ClientCapabilities,
+    answer: Arc<AnswerFn>,
+    asked: Arc<Mutex<Vec<(Origin, Question)>>>,
+}
+
+type AnswerFn = dyn Fn(&Question) -> Result<Answer, Refusal> + Send + Sync;
+
+impl Answers {
+    /// Answers everything that can be asked but for roots, which servers ask for at times of their own.
+    pub(crate) fn new(answer: impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + 'static) -> Self {
+        let capabilities = ClientCapabilities::default().with_form().with_url().with_sampling_tools();
+        Self { capabilities, answer: Arc::new(answer), asked: Arc::default() }
+    }
+
+    /// Declares something else.
+    pub(crate) fn declaring(self, capabilities: ClientCapabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// Returns what was asked so far.
+    pub(crate) fn asked(&self) -> Vec<(Origin, Question)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl InputHandler for Answers {
+    fn capabilities(&self) -> ClientCapabilities {
+        self.capabilities.clone()
+    }
+
+    fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        self.asked.lock().unwrap().push((origin, question.clone()));
+        Box::pin(async move {
+            // Whoever answers takes a while.
+            tokio::task::yield_now().await;
+            (self.answer)(&question)
+        })
+    }
+}
+
+/// Accepts a form with this content.
+pub(crate) fn accept(content: &Value) -> Answer {
+    Answer::accept(Some(content.into()))
+}

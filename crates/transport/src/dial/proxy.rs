@@ -1,0 +1,274 @@
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+
+use super::no_proxy::NoProxy;
+use crate::secret::Secret;
+use crate::url::{Scheme, Url};
+
+/// Which proxy leads to which server.
+///
+/// The default asks the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case. A server on
+/// this machine is then never reached through a proxy.
+#[derive(Clone, Debug)]
+pub struct Proxies {
+    plain: Choice,
+    encrypted: Choice,
+    exempt: NoProxy,
+    loopback: Loopback,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loopback {
+    Direct,
+    Proxied,
+}
+
+/// What a setting comes to.
+#[derive(Clone, Debug)]
+enum Choice {
+    Direct,
+    Through(Proxy),
+    /// The setting cannot be used, which is told to whoever would need it.
+    Unusable(ProxyError),
+}
+
+/// A proxy that speaks HTTP.
+#[derive(Clone)]
+pub(crate) struct Proxy {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// What `Proxy-Authorization` has to say.
+    pub(crate) credentials: Option<Secret>,
+}
+
+/// Why a proxy cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// The address in the setting is none.
+    #[error("the setting of the proxy is no address such as http://proxy.example:3128")]
+    Address,
+    /// The proxy would be spoken to in another way than HTTP.
+    #[error("a proxy that is reached by `{0}` is not supported, only one by `http`")]
+    Scheme(String),
+    /// The proxy wants credentials, or others.
+    #[error("the proxy `{0}` wants credentials; they stand in its address, as http://user:password@proxy")]
+    Unauthorized(String),
+    /// The proxy refused the tunnel.
+    #[error("the proxy `{proxy}` refused a tunnel with status {status}")]
+    Refused {
+        /// The proxy.
+        proxy: String,
+        /// The status of its response.
+        status: u16,
+    },
+    /// The proxy answered with something else than HTTP, or not at all.
+    #[error("the proxy `{0}` did not answer as a proxy does")]
+    Malformed(String),
+}
+
+impl Proxies {
+    /// Reaches every server directly.
+    pub fn none() -> Self {
+        Self {
+            plain: Choice::Direct,
+            encrypted: Choice::Direct,
+            exempt: NoProxy::default(),
+            loopback: Loopback::Direct,
+        }
+    }
+
+    /// Reaches every server through one proxy, those on this machine included.
+    ///
+    /// # Errors
+    /// The address is none of a proxy that can be used.
+    pub fn all(address: &str) -> Result<Self, ProxyError> {
+        let proxy = Proxy::read(address)?;
+        Ok(Self {
+            plain: Choice::Through(proxy.clone()),
+            encrypted: Choice::Through(proxy),
+            exempt: NoProxy::default(),
+            loopback: Loopback::Proxied,
+        })
+    }
+
+    /// Does what the variables of the environment say.
+    pub fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let either = |name: &str| {
+            let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+            set(&name.to_ascii_lowercase()).or_else(|| {
+                // A web server gives the header `Proxy` of a request to its programs as `HTTP_PROXY`, so that within
+                // one the variable may be anybody's.
+                let foreign = name == "HTTP_PROXY" && variable("REQUEST_METHOD").is_some();
+                if foreign { None } else { set(name) }
+            })
+        };
+        let choice = |name: &str| match either(name).or_else(|| either("ALL_PROXY")) {
+            None => Choice::Direct,
+            Some(address) => Proxy::read(&address).map_or_else(Choice::Unusable, Choice::Through),
+        };
+        Self {
+            plain: choice("HTTP_PROXY"),
+            encrypted: choice("HTTPS_PROXY"),
+            exempt: NoProxy::read(&either("NO_PROXY").unwrap_or_default()),
+            loopback: Loopback::Direct,
+        }
+    }
+
+    /// Finds the proxy that leads to a server; `None` is the direct way.
+    pub(crate) fn choose(&self, url: &Url) -> Result<Option<&Proxy>, ProxyError> {
+        let choice = if url.scheme().is_encrypted() { &self.encrypted } else { &self.plain };
+        if (self.loopback == Loopback::Direct && url.is_loopback())
+            || self.exempt.contains(url.host(), url.port())
+        {
+            return Ok(None);
+        }
+        match choice {
+            Choice::Direct => Ok(None),
+            Choice::Through(proxy) => Ok(Some(proxy)),
+            Choice::Unusable(error) => Err(error.clone()),
+        }
+    }
+}
+
+impl Default for Proxies {
+    fn default() -> Self {
+        Self::from_environment()
+    }
+}
+
+impl Proxy {
+    fn read(text: &str) -> Result<Self, ProxyError> {
+        let text = text.trim();
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(ProxyError::Scheme(scheme.to_ascii_lowercase()));
+        }
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let (credentials, authority) =
+            authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let url: Url =
+            format!("{}://{authority}", Scheme::Http.as_str()).parse().map_err(|_| ProxyError::Address)?;
+        let credentials = credentials.map(basic).transpose()?;
+        Ok(Self { host: url.host().to_owned(), port: url.port(), credentials })
+    }
+
+    /// Returns what people know it by.
+    pub(crate) fn name(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    pub(crate) fn authorization(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(self.credentials.as_ref()?.expose()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+/// Makes the `Basic` credentials of what stands before the host of an address.
+fn basic(user: &str) -> Result<Secret, ProxyError> {
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let mut plain = decode_percent(name)?;
+    plain.push(b':');
+    plain.extend(decode_percent(password)?);
+    Ok(Secret::new(format!("Basic {}", STANDARD.encode(plain))))
+}
+
+fn decode_percent(text: &str) -> Result<Vec<u8>, ProxyError> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let mut digit = || bytes.next().and_then(|digit| char::from(digit).to_digit(16));
+        let (Some(high), Some(low)) = (digit(), digit()) else { return Err(ProxyError::Address) };
+        decoded.push(u8::try_from(high * 16 + low).map_err(|_| ProxyError::Address)?);
+    }
+    Ok(decoded)
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({})", self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Variables<'a> = &'a [(&'a str, &'a str)];
+
+    fn chosen(variables: Variables<'_>, url: &str) -> Result<Option<String>, ProxyError> {
+        let proxies = Proxies::from_variables(|name| {
+            variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
+        });
+        proxies.choose(&url.parse().unwrap()).map(|proxy| proxy.map(Proxy::name))
+    }
+
+    #[test]
+    fn the_environment_names_the_proxy_of_a_server() {
+        let http = ("HTTP_PROXY", "http://p:1");
+        let https = ("https_proxy", "p:2");
+        let all = ("ALL_PROXY", "http://p:3/");
+        let table: &[(Variables<'_>, &str, Option<&str>)] = &[
+            (&[], "http://h/", None),
+            (&[http], "http://h/", Some("p:1")),
+            (&[http], "ws://h/", Some("p:1")),
+            (&[http], "https://h/", None),
+            (&[https], "https://h/", Some("p:2")),
+            (&[https], "wss://h/", Some("p:2")),
+            (&[all], "http://h/", Some("p:3")),
+            (&[all, https], "https://h/", Some("p:2")),
+            (&[http, ("http_proxy", "p:9")], "http://h/", Some("p:9")),
+            (&[("HTTP_PROXY", "")], "http://h/", None),
+            (&[http, ("NO_PROXY", "other,h")], "http://h/", None),
+            (&[http, ("NO_PROXY", "other")], "http://h/", Some("p:1")),
+            (&[http], "http://localhost:80/", None),
+            (&[http], "http://127.0.0.2/", None),
+            (&[http], "http://[::1]/", None),
+            (&[("HTTP_PROXY", "p:8")], "http://h/", Some("p:8")),
+            (&[("HTTP_PROXY", "http://[fd00::1]:3128")], "http://h/", Some("fd00::1:3128")),
+            // Within a program of a web server, a stranger may have set the variable.
+            (&[http, ("REQUEST_METHOD", "GET")], "http://h/", None),
+            (&[("http_proxy", "p:1"), ("REQUEST_METHOD", "GET")], "http://h/", Some("p:1")),
+        ];
+        for (variables, url, expected) in table {
+            assert_eq!(chosen(variables, url), Ok(expected.map(str::to_owned)), "{variables:?} {url}");
+        }
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_used_is_told_to_whoever_needs_it_only() {
+        let table = [
+            ("socks5://p:1", ProxyError::Scheme("socks5".to_owned())),
+            ("https://p:1", ProxyError::Scheme("https".to_owned())),
+            ("http://", ProxyError::Address),
+            ("http://u%zz@p", ProxyError::Address),
+        ];
+        for (setting, expected) in table {
+            assert_eq!(chosen(&[("HTTP_PROXY", setting)], "http://h/"), Err(expected), "{setting}");
+            assert_eq!(chosen(&[("HTTP_PROXY", setting)], "http://127.0.0.1/"), Ok(None), "{setting}");
+            assert_eq!(chosen(&[("HTTP_PROXY", setting)], "https://h/"), Ok(None), "{setting}");
+        }
+    }
+
+    #[test]
+    fn credentials_of_a_proxy_are_sent_as_basic_ones_and_never_printed() {
+        let proxies = Proxies::all("http://us%65r:pa%3Ass@p:1").unwrap();
+        let url: Url = "http://127.0.0.1/".parse().unwrap();
+        let proxy = proxies.choose(&url).unwrap().unwrap();
+        // `user:pa:ss`.
+        assert_eq!(proxy.authorization().unwrap(), "Basic dXNlcjpwYTpzcw==");
+        assert!(!format!("{proxies:?} {:?}", proxy.authorization()).contains("dXNl"));
+    }
+}

@@ -1,0 +1,128 @@
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::net::TcpStream;
+
+use super::error::DialError;
+
+/// How long an address has before the next one is tried beside it (RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Of more addresses than this the rest is not tried.
+const MOST_ADDRESSES: usize = 16;
+
+/// How long a connection may be silent before the other end is asked whether it still lives.
+#[cfg(target_os = "linux")]
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
+
+/// Looks up the addresses of a host, in the order in which they are tried.
+pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
+    let failed = |source| DialError::Resolve { host: host.to_owned(), source };
+    let found: Vec<_> = tokio::net::lookup_host((host, port)).await.map_err(failed)?.collect();
+    if found.is_empty() {
+        return Err(failed(io::Error::other("the name has no address")));
+    }
+    Ok(in_turns(&found))
+}
+
+/// Orders addresses so that the two families take turns, beginning with that of the first.
+fn in_turns(found: &[SocketAddr]) -> Vec<SocketAddr> {
+    let first_is_v6 = found.first().is_some_and(SocketAddr::is_ipv6);
+    let (preferred, other): (Vec<_>, Vec<_>) =
+        found.iter().copied().partition(|address| address.is_ipv6() == first_is_v6);
+    let (mut preferred, mut other) = (preferred.into_iter(), other.into_iter());
+    let mut ordered = Vec::with_capacity(found.len());
+    while ordered.len() < MOST_ADDRESSES {
+        let before = ordered.len();
+        ordered.extend(preferred.next());
+        ordered.extend(other.next());
+        if ordered.len() == before {
+            break;
+        }
+    }
+    ordered.truncate(MOST_ADDRESSES);
+    ordered
+}
+
+/// Connects to the first address that takes the connection.
+///
+/// The next address is tried when one failed, or when it had its head start and is still silent.
+pub(super) async fn connect(host: &str, addresses: &[SocketAddr]) -> Result<TcpStream, DialError> {
+    let mut trying = FuturesUnordered::new();
+    let mut failures = Vec::new();
+    for next in addresses {
+        trying.push(attempt(*next));
+        tokio::select! {
+            biased;
+            Some(outcome) = trying.next() => match outcome {
+                Ok(stream) => return Ok(stream),
+                Err(failure) => failures.push(failure),
+            },
+            () = tokio::time::sleep(HEAD_START) => {}
+        }
+    }
+    while let Some(outcome) = trying.next().await {
+        match outcome {
+            Ok(stream) => return Ok(stream),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    Err(DialError::Connect { host: host.to_owned(), failures })
+}
+
+async fn attempt(address: SocketAddr) -> Result<TcpStream, (SocketAddr, io::Error)> {
+    let connecting = async {
+        let stream = TcpStream::connect(address).await?;
+        // A request is one write, so that waiting for more could only delay it.
+        stream.set_nodelay(true)?;
+        keep_alive(&stream)?;
+        Ok(stream)
+    };
+    connecting.await.map_err(|error| (address, error))
+}
+
+/// Has the system ask a silent peer whether it still lives: a standing stream would else wait for a dead one for ever.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    rustix::net::sockopt::set_socket_keepalive(stream, true)?;
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_AFTER)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_families_of_addresses_take_turns() {
+        let read = |text: &[&str]| text.iter().map(|a| a.parse().unwrap()).collect::<Vec<SocketAddr>>();
+        let table: &[(&[&str], &[&str])] = &[
+            (
+                &["[::1]:1", "[::2]:1", "1.1.1.1:1", "[::3]:1"],
+                &["[::1]:1", "1.1.1.1:1", "[::2]:1", "[::3]:1"],
+            ),
+            (&["1.1.1.1:1", "1.1.1.2:1", "[::1]:1"], &["1.1.1.1:1", "[::1]:1", "1.1.1.2:1"]),
+            (&["1.1.1.1:1"], &["1.1.1.1:1"]),
+            (&[], &[]),
+        ];
+        for (found, expected) in table {
+            assert_eq!(in_turns(&read(found)), read(expected), "{found:?}");
+        }
+        let many: Vec<SocketAddr> = (0..1000).map(|port| SocketAddr::from(([1, 1, 1, 1], port))).collect();
+        assert_eq!(in_turns(&many).len(), MOST_ADDRESSES);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_refuses_gives_way_to_the_next_and_all_are_named_in_the_end() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let there = listener.local_addr().unwrap();
+        let stream = connect("h", &[gone, there]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), there);
+        assert!(stream.nodelay().unwrap());
+        let error = connect("h", &[gone]).await.unwrap_err().to_string();
+        assert!(error.contains("`h`") && error.contains(&gone.to_string()), "{error}");
+    }
+}

@@ -1,0 +1,80 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::error::DialError;
+
+/// TLS as a client: whom to trust is found out when the first server needs it.
+///
+/// What is trusted is what the machine trusts, so that the authority of a company works as it does in its browsers, and
+/// one that was struck out works no more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tls {
+    extra_roots: Option<PathBuf>,
+    config: Arc<OnceCell<Arc<ClientConfig>>>,
+}
+
+impl Tls {
+    pub(super) fn new(extra_roots: Option<PathBuf>) -> Self {
+        Self { extra_roots, config: Arc::default() }
+    }
+
+    pub(super) async fn handshake(
+        &self,
+        stream: TcpStream,
+        host: &str,
+    ) -> Result<TlsStream<TcpStream>, DialError> {
+        let failed = |source| DialError::Tls { host: host.to_owned(), source };
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| failed(io::Error::other("the host is no name that a certificate can have")))?;
+        let config = self.config().await?;
+        TlsConnector::from(config).connect(name, stream).await.map_err(failed)
+    }
+
+    async fn config(&self) -> Result<Arc<ClientConfig>, DialError> {
+        let load = || async {
+            let extra = self.extra_roots.clone();
+            // Some hundred files may have to be read.
+            let loaded = tokio::task::spawn_blocking(move || load_roots(extra.as_deref()));
+            let roots = loaded.await.map_err(|_| DialError::Roots("loading them failed".to_owned()))??;
+            let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Ok(Arc::new(config))
+        };
+        self.config.get_or_try_init(load).await.cloned()
+    }
+}
+
+fn load_roots(extra: Option<&Path>) -> Result<RootCertStore, DialError> {
+    let mut roots = RootCertStore::empty();
+    let native = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(native.certs);
+    if let Some(file) = extra {
+        let unusable = |why: &dyn std::fmt::Display| DialError::Roots(format!("`{}`: {why}", file.display()));
+        let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unusable(&error))?;
+        let before = roots.len();
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| unusable(&error))?;
+            roots.add(certificate).map_err(|error| unusable(&error))?;
+        }
+        if roots.len() == before {
+            return Err(unusable(&"there is no certificate in it"));
+        }
+    }
+    if roots.is_empty() {
+        let why = native.errors.first().map_or_else(
+            || "this machine has none; install them, or name a file in SSL_CERT_FILE".to_owned(),
+            ToString::to_string,
+        );
+        return Err(DialError::Roots(why));
+    }
+    Ok(roots)
+}

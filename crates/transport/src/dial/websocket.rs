@@ -1,0 +1,151 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use super::dialer::{Dialer, Tunnel};
+use super::stream::Stream;
+use crate::http::{HttpClient, HttpError, HttpOptions, HttpRequest};
+use crate::url::Url;
+use crate::websocket::{Party, WebSocketChannel, accept_key};
+
+/// The subprotocol that peers of the protocol agree on.
+const SUBPROTOCOL: &str = "mcp";
+
+/// How much of a refusal's body is kept for people.
+const MOST_EXCERPT_BYTES: usize = 512;
+
+/// Why a WebSocket could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebSocketError {
+    /// There was no response.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The server answered, and not with a WebSocket.
+    #[error("the server answered the request for a WebSocket with status {status}")]
+    Refused {
+        /// The status of the response.
+        status: StatusCode,
+        /// Its headers.
+        headers: Box<HeaderMap>,
+        /// The beginning of its body.
+        excerpt: String,
+    },
+    /// The server switched protocols, and not as the rules say.
+    #[error("the server's handshake is wrong: {0}")]
+    Handshake(&'static str),
+}
+
+impl Dialer {
+    /// Opens a WebSocket whose messages have at most `limit` bytes; the headers go with the request for it.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or did not agree.
+    pub async fn websocket(
+        &self,
+        url: &Url,
+        mut headers: HeaderMap,
+        limit: usize,
+    ) -> Result<WebSocketChannel<Stream>, WebSocketError> {
+        let key = fresh_key();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+        headers.insert(header::SEC_WEBSOCKET_KEY, key.clone());
+        let client = HttpClient::new(self.clone(), url.clone(), &HttpOptions::default());
+        let place = client.place(url).map_err(|_| WebSocketError::Handshake("the address cannot be used"))?;
+        let request = HttpRequest { method: Method::GET, place, headers, body: Bytes::new() };
+        let mut response = client.send_over(request, Tunnel::Always).await?;
+        if response.status != StatusCode::SWITCHING_PROTOCOLS {
+            let excerpt = response.body.read_beginning(MOST_EXCERPT_BYTES).await;
+            return Err(WebSocketError::Refused {
+                status: response.status,
+                headers: Box::new(response.headers),
+                excerpt: String::from_utf8_lossy(&excerpt).into_owned(),
+            });
+        }
+        check(&response.headers, key.as_bytes()).map_err(WebSocketError::Handshake)?;
+        let (stream, ahead) =
+            response.body.into_stream().ok_or(WebSocketError::Handshake("the connection is gone"))?;
+        Ok(WebSocketChannel::with_bytes(stream, ahead, Party::Client, limit).await)
+    }
+}
+
+fn fresh_key() -> HeaderValue {
+    let mut bytes = [0; 16];
+    // The key only shows that the answer is to this request, so that one without chance would do too.
+    let _ = getrandom::fill(&mut bytes);
+    HeaderValue::from_str(&STANDARD.encode(bytes)).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Checks what a server that switches protocols has to say (RFC 6455, section 4.1).
+fn check(headers: &HeaderMap, key: &[u8]) -> Result<(), &'static str> {
+    let one = |name| {
+        let mut values = headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok())
+    };
+    if !one(header::UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case("websocket")) {
+        return Err("`Upgrade` does not say `websocket`");
+    }
+    let connection = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let mut options = connection.flat_map(|value| value.split(','));
+    if !options.any(|option| option.trim().eq_ignore_ascii_case("upgrade")) {
+        return Err("`Connection` does not say `Upgrade`");
+    }
+    if one(header::SEC_WEBSOCKET_ACCEPT) != Some(accept_key(key).as_str()) {
+        return Err("`Sec-WebSocket-Accept` does not belong to the request");
+    }
+    if headers.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+        return Err("`Sec-WebSocket-Extensions` names what nobody asked for");
+    }
+    // A server that chooses none means the same; it has only not heard of the name.
+    match headers.get(header::SEC_WEBSOCKET_PROTOCOL) {
+        Some(chosen) if chosen != SUBPROTOCOL => Err("`Sec-WebSocket-Protocol` names what nobody asked for"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_servers_handshake_is_checked() {
+        let key = b"dGhlIHNhbXBsZSBub25jZQ==";
+        let good = [
+            ("upgrade", "WebSocket"),
+            ("connection", "keep-alive, Upgrade"),
+            ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+        ];
+        type Changes = &'static [(&'static str, &'static str)];
+        let table: &[(Changes, Option<&str>)] = &[
+            (&[], None),
+            (&[("sec-websocket-protocol", "mcp")], None),
+            (&[("sec-websocket-protocol", "chat")], Some("Sec-WebSocket-Protocol")),
+            (&[("sec-websocket-extensions", "permessage-deflate")], Some("Sec-WebSocket-Extensions")),
+            (&[("upgrade", "h2c")], Some("`Upgrade` does not")),
+            (&[("connection", "close")], Some("`Connection`")),
+            (&[("sec-websocket-accept", "AAAA")], Some("Sec-WebSocket-Accept")),
+        ];
+        for (changes, expected) in table {
+            let mut headers = HeaderMap::new();
+            for (name, value) in good.iter().chain(*changes) {
+                headers.insert(*name, HeaderValue::from_static(value));
+            }
+            let error = check(&headers, key).err();
+            assert_eq!(error.is_some(), expected.is_some(), "{changes:?}");
+            assert!(
+                error.unwrap_or_default().contains(expected.unwrap_or_default()),
+                "{changes:?}: {error:?}"
+            );
+        }
+        let mut twice = HeaderMap::new();
+        for (name, value) in good {
+            twice.insert(name, HeaderValue::from_static(value));
+        }
+        twice.append("sec-websocket-accept", HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        assert!(check(&twice, key).is_err(), "a header that is there twice has no value");
+    }
+}

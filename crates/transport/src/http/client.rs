@@ -1,0 +1,216 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+
+use super::body::ResponseBody;
+use super::error::HttpError;
+use super::link::{Failed, Link};
+use super::pool::Pool;
+use crate::dial::{Dialer, Tunnel};
+use crate::url::Url;
+
+/// How long a connection is kept that nobody uses, if its server does not say. Below the five seconds after which several
+/// servers close: a request that crosses with that is lost, and may never be sent again.
+const KEEP: Duration = Duration::from_secs(4);
+
+/// How much earlier than the server says a connection is given up, so that no request crosses with its end.
+const EARLIER: Duration = Duration::from_secs(1);
+
+/// The longest that a server is believed to keep a connection.
+const LONGEST_KEEP: Duration = Duration::from_secs(60);
+
+/// How requests are sent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// The number of connections that are kept while nobody uses them. 32; one costs a descriptor and some 20 KB.
+    pub idle_connections: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { idle_connections: 32 }
+    }
+}
+
+/// Sends requests to one origin, on connections that are kept for the next.
+///
+/// Clones share the connections. Redirects are responses like any other: nothing is followed, so that no body and no
+/// credentials end up elsewhere.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    dialer: Dialer,
+    origin: Arc<Url>,
+    pool: Arc<Pool>,
+}
+
+/// A place at the origin of an [`HttpClient`], which alone can make it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub(super) uri: Uri,
+    pub(super) host: HeaderValue,
+}
+
+/// Says that an address is at another origin than the client's, where nothing of this may be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{other}` is another origin than `{origin}`")]
+pub struct OtherOrigin {
+    /// The client's own origin.
+    pub origin: String,
+    /// The other one.
+    pub other: String,
+}
+
+/// A request; its body is whole, so that its length is known.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// The method.
+    pub method: Method,
+    /// Where it goes.
+    pub place: Place,
+    /// The headers, without `Host` and the length.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// A response whose body has not been read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct HttpResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: ResponseBody,
+}
+
+impl HttpClient {
+    /// Makes a client for the origin of an address. Nothing is opened before the first request.
+    pub fn new(dialer: Dialer, origin: Url, options: &HttpOptions) -> Self {
+        Self { dialer, origin: Arc::new(origin), pool: Arc::new(Pool::new(options.idle_connections)) }
+    }
+
+    /// Finds a place at this client's origin.
+    ///
+    /// # Errors
+    /// The address is at another origin.
+    pub fn place(&self, url: &Url) -> Result<Place, OtherOrigin> {
+        let other = || OtherOrigin { origin: self.origin.origin(), other: url.origin() };
+        if !self.origin.is_same_origin(url) {
+            return Err(other());
+        }
+        let uri = url.path_and_query().parse().map_err(|_| other())?;
+        let host = HeaderValue::from_str(&url.authority()).map_err(|_| other())?;
+        Ok(Place { uri, host })
+    }
+
+    /// Sends a request and waits for the head of its response.
+    ///
+    /// A request that met a kept connection at its end, before a byte was written, is sent over a fresh one. Nothing else
+    /// is ever sent twice. Dropping the future, or the body before its end, closes the connection.
+    ///
+    /// # Errors
+    /// There is no response; the error says whether the request may have reached the server.
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        self.send_over(request, Tunnel::Encrypted).await
+    }
+
+    pub(crate) async fn send_over(
+        &self,
+        request: HttpRequest,
+        tunnel: Tunnel,
+    ) -> Result<HttpResponse, HttpError> {
+        let (mut link, request) = match self.pool.take() {
+            None => {
+                let link = Link::open(&self.dialer, &self.origin, tunnel).await?;
+                let request = link.prepare(request);
+                (link, request)
+            }
+            Some(mut link) => {
+                let request = link.prepare(request);
+                match link.send(request).await {
+                    Ok(response) => return Ok(self.receive(response, link)),
+                    Err(Failed { unsent: Some(request), .. }) => {
+                        (Link::open(&self.dialer, &self.origin, tunnel).await?, request)
+                    }
+                    Err(Failed { error, .. }) => return Err(error),
+                }
+            }
+        };
+        match link.send(request).await {
+            Ok(response) => Ok(self.receive(response, link)),
+            Err(Failed { error, .. }) => Err(error),
+        }
+    }
+
+    /// Returns the number of connections that are kept for the next request.
+    pub fn idle(&self) -> usize {
+        self.pool.len()
+    }
+
+    fn receive(&self, response: http::Response<hyper::body::Incoming>, link: Link) -> HttpResponse {
+        let (head, incoming) = response.into_parts();
+        let keep = keep_for(&head.headers);
+        let body = ResponseBody::new(incoming, link, self.pool.clone(), keep);
+        HttpResponse { status: head.status, headers: head.headers, body }
+    }
+}
+
+/// Reads how long the server keeps a connection that is not used, from `Keep-Alive: timeout=5`.
+fn keep_for(headers: &HeaderMap) -> Duration {
+    let said = headers.get("keep-alive").and_then(|value| value.to_str().ok()).and_then(|value| {
+        let mut settings = value.split(',').filter_map(|setting| setting.trim().split_once('='));
+        settings.find_map(|(name, value)| {
+            name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse().ok())?
+        })
+    });
+    let closes = headers.get_all(header::CONNECTION).iter().any(|value| value == "close");
+    match said {
+        _ if closes => Duration::ZERO,
+        Some(seconds) => Duration::from_secs(seconds).saturating_sub(EARLIER).min(LONGEST_KEEP),
+        None => KEEP,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_kept_for_less_than_its_server_keeps_it() {
+        let table: &[(&[(&str, &str)], u64)] = &[
+            (&[], 4),
+            (&[("keep-alive", "timeout=5")], 4),
+            (&[("keep-alive", "max=100, Timeout = 31")], 30),
+            (&[("keep-alive", "timeout=99999")], 60),
+            (&[("keep-alive", "timeout=1")], 0),
+            (&[("keep-alive", "timeout=0")], 0),
+            (&[("keep-alive", "timeout=x")], 4),
+            (&[("connection", "close"), ("keep-alive", "timeout=31")], 0),
+        ];
+        for (headers, expected) in table {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+                .collect();
+            assert_eq!(keep_for(&headers), Duration::from_secs(*expected), "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_at_the_origin_of_its_client_only() {
+        let url: Url = "https://example.com/mcp?a=b".parse().unwrap();
+        let client = HttpClient::new(Dialer::default(), url.clone(), &HttpOptions::default());
+        let place = client.place(&url).unwrap();
+        assert_eq!(
+            (place.uri.to_string().as_str(), place.host.to_str().unwrap()),
+            ("/mcp?a=b", "example.com")
+        );
+        let error = client.place(&"https://evil.example/mcp".parse().unwrap()).unwrap_err().to_string();
+        assert_eq!(error, "`https://evil.example` is another origin than `https://example.com`");
+    }
+}

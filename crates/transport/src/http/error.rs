@@ -1,0 +1,67 @@
+use std::io;
+
+use crate::dial::DialError;
+
+const CUT_SHORT: &str = "was closed before the response was complete";
+
+/// How far a request got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Not a byte of it was written: the server cannot have acted on it, and it may be sent again.
+    NotReached,
+    /// The server may have seen it, and may have acted on it.
+    MayHaveReached,
+}
+
+/// Why there is no response, or no more of one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// The server could not be reached.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The connection is gone.
+    #[error("the connection {how}")]
+    Lost {
+        /// What happened to it.
+        how: String,
+        /// How far the request got.
+        reach: Reach,
+    },
+    /// What came is not HTTP/1.1, or has more headers than anybody needs.
+    #[error("the server answered with something that is not HTTP: {0}")]
+    Malformed(String),
+    /// The body of the response is longer than the limit.
+    #[error("the response is longer than {limit} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+}
+
+impl HttpError {
+    /// Tells how far the request got.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Self::Dial(_) => Reach::NotReached,
+            Self::Lost { reach, .. } => *reach,
+            Self::Malformed(_) | Self::TooLong { .. } => Reach::MayHaveReached,
+        }
+    }
+
+    /// Says in a sentence what happened to a connection.
+    pub(super) fn from_hyper(error: &hyper::Error, reach: Reach) -> Self {
+        if error.is_parse() {
+            return Self::Malformed(error.to_string());
+        }
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+        let how = match cause {
+            Some(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
+            Some(cause) => format!("broke: {cause}"),
+            None if error.is_incomplete_message() => CUT_SHORT.to_owned(),
+            None if error.is_canceled() || error.is_closed() => "was closed".to_owned(),
+            None => format!("broke: {error}"),
+        };
+        Self::Lost { how, reach }
+    }
+}

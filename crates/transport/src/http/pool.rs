@@ -1,0 +1,134 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::ending::{Ended, Ending};
+use super::link::Link;
+
+/// How long the end of a response is waited for that has said all that matters.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Connections that nobody uses at the moment.
+///
+/// The one that was used last is used first, so that the others grow old and go.
+#[derive(Debug)]
+pub(super) struct Pool {
+    most: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The oldest in front.
+    idle: VecDeque<Idle>,
+    is_swept: bool,
+}
+
+#[derive(Debug)]
+struct Idle {
+    kept: Kept,
+    until: Instant,
+}
+
+#[derive(Debug)]
+enum Kept {
+    /// A connection that is free.
+    Free(Link),
+    /// A connection whose response is not quite over.
+    Ending(Ending),
+}
+
+impl Pool {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, state: Mutex::default() }
+    }
+
+    /// Takes a connection that can still be used.
+    pub(super) fn take(&self) -> Option<Link> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut index = state.idle.len();
+        while let Some(before) = index.checked_sub(1) {
+            index = before;
+            let Some(Idle { kept, until }) = state.idle.remove(index) else { break };
+            let free = match kept {
+                _ if until <= now => None,
+                Kept::Free(link) => link.if_reusable(),
+                Kept::Ending(ending) => match ending.look() {
+                    Ended::Free(link) => link.if_reusable(),
+                    Ended::Wrong => None,
+                    Ended::NotYet(ending) => {
+                        state.idle.insert(index, Idle { kept: Kept::Ending(ending), until });
+                        None
+                    }
+                },
+            };
+            if free.is_some() {
+                return free;
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
+    pub(super) fn give(self: &Arc<Self>, link: Link, keep: Duration) {
+        let link = if keep.is_zero() { None } else { link.if_reusable() };
+        if let Some(link) = link {
+            self.keep(Kept::Free(link), keep);
+        }
+    }
+
+    /// Keeps a connection whose response has said all that matters, in the expectation that it ends soon.
+    pub(super) fn give_ending(self: &Arc<Self>, ending: Ending, keep: Duration) {
+        if !keep.is_zero() {
+            self.keep(Kept::Ending(ending), keep.min(ENDS_WITHIN));
+        }
+    }
+
+    fn keep(self: &Arc<Self>, kept: Kept, keep: Duration) {
+        // Outside of a runtime nobody could end what grows old, nor use it.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let mut state = self.lock();
+        let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
+        state.idle.push_back(Idle { kept, until: Instant::now() + keep });
+        let is_swept = std::mem::replace(&mut state.is_swept, true);
+        drop(state);
+        drop(oldest);
+        if !is_swept {
+            runtime.spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Drops what is too old; returns when to look again, unless nothing is left to look after.
+    fn drop_old(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let (old, kept): (VecDeque<_>, _) =
+            std::mem::take(&mut state.idle).into_iter().partition(|idle| idle.until <= now);
+        state.idle = kept;
+        let next = state.idle.iter().map(|idle| idle.until).min();
+        state.is_swept = next.is_some();
+        drop(state);
+        drop(old);
+        next
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().idle.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes connections that grow old, until there are none or the pool is gone.
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        let Some(next) = pool.upgrade().and_then(|pool| pool.drop_old()) else { return };
+        tokio::time::sleep_until(next).await;
+    }
+}

@@ -1,0 +1,12 @@
+//! Reaching servers that behave, and servers that do not.
+
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod proxy;
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod websocket;

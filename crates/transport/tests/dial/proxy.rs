@@ -1,0 +1,118 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use trunkline_transport::Url;
+use trunkline_transport::dial::Proxies;
+use trunkline_transport::http::{HttpClient, HttpOptions, HttpRequest, Reach};
+
+use crate::scripted::{LONG, Seen, dialer, post, read_request, serve, write};
+
+fn through(proxy: &Url, url: &Url) -> HttpClient {
+    let proxies = Proxies::all(&format!("http://user:word@{}", proxy.authority())).unwrap();
+    HttpClient::new(dialer(proxies), url.clone(), &HttpOptions::default())
+}
+
+#[tokio::test]
+async fn a_proxy_is_given_the_whole_address_of_a_plain_request_and_its_own_credentials() {
+    let seen = Seen::default();
+    let proxy = serve({
+        let seen = seen.clone();
+        move |_, mut stream| {
+            let seen = seen.clone();
+            async move {
+                loop {
+                    let request = read_request(&mut stream).await;
+                    if request.is_empty() {
+                        break;
+                    }
+                    seen.push(request);
+                    write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+                }
+            }
+        }
+    })
+    .await;
+    let url: Url = "http://server.example/mcp?a=b".parse().unwrap();
+    let client = through(&proxy, &url);
+    for _ in 0..2 {
+        client.send(post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
+    }
+    let all = seen.all();
+    assert_eq!(all.len(), 2);
+    for request in all {
+        assert!(request.starts_with("POST http://server.example/mcp?a=b HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("\r\nhost: server.example\r\n"), "{request}");
+        assert!(request.contains("\r\nproxy-authorization: Basic dXNlcjp3b3Jk\r\n"), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_is_asked_for_where_requests_are_not_for_the_proxy_to_read() {
+    // The proxy takes the client to this server, whatever it asked for.
+    let server = serve(|_, mut stream| async move {
+        let request = read_request(&mut stream).await;
+        assert!(!request.contains("proxy-authorization"), "{request}");
+        write(&mut stream, "HTTP/1.1 418 Teapot\r\ncontent-length: 0\r\n\r\n").await;
+    })
+    .await;
+    let seen = Seen::default();
+    let proxy = serve({
+        let seen = seen.clone();
+        move |_, mut stream| {
+            let (seen, server) = (seen.clone(), server.clone());
+            async move {
+                seen.push(read_request(&mut stream).await);
+                write(&mut stream, "HTTP/1.1 200 Connection established\r\n\r\n").await;
+                let mut there = TcpStream::connect((server.host(), server.port())).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut stream, &mut there).await;
+            }
+        }
+    })
+    .await;
+    let proxies = Proxies::all(&format!("http://user:word@{}", proxy.authority())).unwrap();
+    let url: Url = "ws://server.example/ws".parse().unwrap();
+    let error = dialer(proxies).websocket(&url, HeaderMap::new(), 1024).await.unwrap_err();
+    assert!(error.to_string().contains("status 418"), "{error}");
+    let expected = "CONNECT server.example:80 HTTP/1.1\r\nHost: server.example:80\r\n\
+                    Proxy-Authorization: Basic dXNlcjp3b3Jk\r\n\r\n";
+    assert_eq!(seen.all(), [expected]);
+}
+
+#[tokio::test]
+async fn a_proxy_that_gives_no_tunnel_is_named_and_nothing_was_sent() {
+    let endless = format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(10_000));
+    let table = [
+        ("HTTP/1.1 407 Who\r\n\r\n", "wants credentials"),
+        ("HTTP/1.1 403 No\r\n\r\n", "status 403"),
+        ("SSH-2.0\r\n\r\n", "did not answer as a proxy does"),
+        ("", "did not answer as a proxy does"),
+        (&endless, "did not answer as a proxy does"),
+    ];
+    for (answer, expected) in table {
+        let answer: Arc<str> = answer.into();
+        let proxy = serve(move |_, mut stream| {
+            let answer = answer.clone();
+            async move {
+                read_request(&mut stream).await;
+                let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
+            }
+        })
+        .await;
+        let url: Url = "https://server.example/".parse().unwrap();
+        let client = through(&proxy, &url);
+        let request = HttpRequest {
+            method: http::Method::GET,
+            place: client.place(&url).unwrap(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        };
+        let error = timeout(LONG, client.send(request)).await.unwrap().unwrap_err();
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+        assert!(error.to_string().contains(&proxy.authority()), "{error}");
+        assert!(!error.to_string().contains(":word"), "{error}");
+        assert_eq!(error.reach(), Reach::NotReached);
+    }
+}

@@ -1,0 +1,95 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::io::AsyncWriteExt as _;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use trunkline_transport::Url;
+use trunkline_transport::dial::{DialOptions, Dialer, Proxies};
+use trunkline_transport::http::{HttpClient, HttpError, HttpOptions, HttpRequest, Reach};
+
+use crate::scripted::{read_request, serve};
+
+/// A server with a certificate that nobody's authority signed, and the file that makes it trusted.
+async fn server() -> (Url, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let file = std::env::temp_dir().join(format!("trunkline-dial-{}.pem", made.cert.der().len() + fastish()));
+    std::fs::write(&file, made.cert.pem()).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let url = serve(move |_, stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            while !read_request(&mut stream).await.is_empty() {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+            }
+        }
+    })
+    .await;
+    (format!("https://localhost:{}/mcp", url.port()).parse().unwrap(), file)
+}
+
+/// A number that differs between tests of one run and between runs.
+fn fastish() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    std::process::id() as usize * 1000 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+async fn get(url: &Url, extra_roots: Option<PathBuf>) -> Result<Bytes, HttpError> {
+    let mut options = DialOptions::default();
+    options.proxies = Proxies::none();
+    options.extra_roots = extra_roots;
+    let client = HttpClient::new(Dialer::new(options), url.clone(), &HttpOptions::default());
+    let request = HttpRequest {
+        method: http::Method::GET,
+        place: client.place(url).unwrap(),
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+    };
+    client.send(request).await?.body.read_all(10).await
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_an_authority_of_the_file_and_not_without() {
+    let (url, file) = server().await;
+    assert_eq!(get(&url, Some(file.clone())).await.unwrap(), "ok");
+    let error = get(&url, None).await.unwrap_err();
+    assert_eq!(error.reach(), Reach::NotReached);
+    assert!(
+        error.to_string().starts_with("TLS with `localhost` failed: ")
+            || error.to_string().starts_with("no certificate authorities"),
+        "{error}"
+    );
+    // The certificate is for the name, and the address has another.
+    let other: Url = format!("https://127.0.0.1:{}/mcp", url.port()).parse().unwrap();
+    let error = get(&other, Some(file.clone())).await.unwrap_err();
+    assert!(error.to_string().starts_with("TLS with `127.0.0.1` failed: "), "{error}");
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_without_certificates_is_named() {
+    let url: Url = serve(|_, _| async {}).await;
+    let url: Url = url.whole().replace("http://", "https://").parse().unwrap();
+    let empty = std::env::temp_dir().join(format!("trunkline-dial-empty-{}", fastish()));
+    std::fs::write(&empty, "no certificate").unwrap();
+    for (file, expected) in
+        [(empty.clone(), "there is no certificate in it"), ("/nonexistent.pem".into(), "/nonexistent.pem")]
+    {
+        let error = get(&url, Some(file)).await.unwrap_err().to_string();
+        assert!(
+            error.starts_with("no certificate authorities to trust: ") && error.contains(expected),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(empty).unwrap();
+}

@@ -4,6 +4,7 @@ mod eras;
 mod everything;
 mod place;
 mod scripted;
+mod sessions;
 
 #[path = "../behaviour/support/answers.rs"]
 mod answers;

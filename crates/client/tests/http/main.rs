@@ -2,6 +2,7 @@
 
 mod eras;
 mod everything;
+mod mirroring;
 mod place;
 mod scripted;
 mod sessions;

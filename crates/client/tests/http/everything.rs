@@ -7,7 +7,9 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::Notify;
-use trunkline_client::protocol::model::{Answer, Content, Question, ResourceBody, Role, Root, SampleResult};
+use trunkline_client::protocol::model::{
+    Answer, ClientCapabilities, Content, Question, ResourceBody, Role, Root, SampleResult,
+};
 use trunkline_client::protocol::{Era, Level, Members, Refusal, Revision};
 use trunkline_client::transport::dial::Proxies;
 use trunkline_client::{Builder, Change, Client, Completion, Error, Watch};
@@ -45,7 +47,10 @@ async fn check_everything(place: &Place, url: &str, revision: Revision, transpor
     let logged = Arc::new(Mutex::new(Vec::new()));
     let told = logged.clone();
     let builder = builder
-        .input(Answers::new(answer))
+        .input(
+            Answers::new(answer)
+                .declaring(ClientCapabilities::default().with_form().with_sampling().with_roots()),
+        )
         .pin(revision)
         .on_log(move |message| told.lock().unwrap().push(message.level));
     let client = within(builder.connect(url)).await.unwrap_or_else(|error| panic!("{what}: {error:?}"));

@@ -2,7 +2,9 @@
 
 mod eras;
 mod everything;
+mod hostile;
 mod place;
+mod resumption;
 mod scripted;
 mod sessions;
 

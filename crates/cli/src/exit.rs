@@ -73,6 +73,11 @@ impl Failure {
         Self { json, ..self }
     }
 
+    /// Reports whether what happened is told with a word.
+    pub(crate) fn speaks_of(&self, word: &str) -> bool {
+        self.what.contains(word)
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }

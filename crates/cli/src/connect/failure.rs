@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use trunkline_client::{Attempt, Error};
 
 use crate::exit::{Exit, Failure};
@@ -13,8 +15,11 @@ pub(crate) fn failed(error: Error) -> Failure {
             Failure::new(Exit::Unauthorized, error)
                 .hint("`--bearer env:NAME` or `--bearer @FILE` sends a token")
         }
-        Error::TimedOut { .. } => Failure::new(Exit::Failed, error)
-            .hint("`--timeout` lets the server take longer; it may have run the call"),
+        Error::TimedOut { after } => {
+            let after = Duration::from_millis(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+            Failure::new(Exit::Failed, format!("no answer within {after:?}"))
+                .hint("`--timeout` lets the server take longer; it may have run the call")
+        }
         Error::Closed { may_have_run: true, .. } | Error::Status { may_have_run: true, .. } => {
             Failure::new(Exit::Failed, error).hint("the server may have run the call")
         }

@@ -63,15 +63,25 @@ where
         args: args.clone(),
     };
     let done = tokio::select! {
+        // What nobody could answer is told in place of what the server made of it.
+        biased;
+        unanswered = person.failed() => Err(unanswered),
         done = work(&session) => done,
+        never = screen.keep_drawn() => match never {},
         _ = signals.next() => Err(interrupted()),
     };
     screen.clear();
     let done = leave(client, signals).await.and(done);
-    match person.take_failure() {
-        Some(failure) if done.is_err() => Err(failure),
-        _ => done,
+    done.map_err(|failure| explain(failure, &person))
+}
+
+/// Says what the person could have done about a failure that comes from a question.
+fn explain(failure: Failure, person: &Person) -> Failure {
+    if person.can_be_asked() || !failure.speaks_of("elicitation") {
+        return failure;
     }
+    failure
+        .or_hint("the server wants to ask something: `trunkline help answers` says how to answer in advance")
 }
 
 /// Ends a connection in order, unless somebody is in a hurry; what we started ends with us.

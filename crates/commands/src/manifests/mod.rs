@@ -7,7 +7,8 @@ mod rule;
 mod scan;
 mod watch;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::path::PathBuf;

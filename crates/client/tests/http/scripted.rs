@@ -208,10 +208,6 @@ impl Say {
     pub(crate) fn forever(self) -> Self {
         Self { then: Then::Repeat, ..self }
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
-    }
 }
 
 async fn converse(

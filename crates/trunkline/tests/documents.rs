@@ -248,7 +248,6 @@ fn size(bytes: usize) -> String {
 fn time(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
-        0 => format!("{} ms", duration.as_millis()),
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{seconds} s"),

@@ -10,6 +10,7 @@
 mod eras;
 mod everything;
 mod hostile;
+mod mirroring;
 mod place;
 mod resumption;
 mod scripted;

@@ -33,12 +33,17 @@ use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
 use crate::env::Env;
 use crate::metrics::process;
+use crate::unread::Holding;
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
 const MOST_LISTENS: usize = 16;
+
+/// What waits for a channel's peer below this is not counted with what waits for others: nearly always it is written in the
+/// next turn.
+const LITTLE: usize = 8 * 1024;
 
 /// A channel carries requests both ways, and its variables are those of its session.
 const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
@@ -64,6 +69,8 @@ pub(crate) struct ChannelServer<C> {
     drained: bool,
     /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
     is_owned: bool,
+    /// What the peer has not read; `None` if whatever carries the channel counts that.
+    unread: Option<Holding>,
     ended: bool,
     last_answers: Option<Pin<Box<Sleep>>>,
 }
@@ -74,6 +81,7 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
+        let unread = Some(core.unread.holding());
         // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
@@ -92,6 +100,7 @@ impl<C: Channel> ChannelServer<C> {
             stopping,
             drained: false,
             is_owned: false,
+            unread,
             ended: false,
             last_answers: None,
         }
@@ -344,6 +353,7 @@ impl<C: Channel> Future for ChannelServer<C> {
             moved |= this.take_changes(cx);
             moved |= this.take_messages(cx)?;
             let flushed = this.channel.poll_flush(cx)?.is_ready();
+            this.count_unread(cx)?;
             if this.poll_over(flushed, cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }

@@ -16,6 +16,7 @@ use crate::round::{Lot, Sealer, StateKeys};
 use crate::shutdown::Shutdown;
 use crate::state::States;
 use crate::tally::Tally;
+use crate::unread::Unread;
 
 /// What every edge of one server shares.
 pub(crate) struct Core {
@@ -27,6 +28,7 @@ pub(crate) struct Core {
     pub(crate) sealer: Sealer,
     pub(crate) shutdown: Shutdown,
     pub(crate) listens: Tally,
+    pub(crate) unread: Arc<Unread>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<States>,
     pub(crate) env: EnvSources,
@@ -47,6 +49,7 @@ impl Core {
             handler,
             server_info: writer.into_raw(),
             listens: Tally::new(limits.listens, limits.listens_per_principal),
+            unread: Unread::new(limits.unread_bytes),
             lot: Lot::new(&limits, shutdown.clone()),
             limits,
             sealer: Sealer::new(keys),

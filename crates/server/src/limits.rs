@@ -16,6 +16,9 @@ pub struct Limits {
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,
+    /// Bytes that may wait for peers to read them, all peers together. Default 256 MiB; beyond it one of those who have left
+    /// most unread is cut.
+    pub unread_bytes: usize,
     /// How long a call waits for its questions to be answered by another request. Default 10 minutes.
     pub parked_for: Duration,
     /// Parked calls of one principal. Default 16; beyond it that principal's oldest is ended. The anonymous principal and
@@ -60,6 +63,7 @@ impl Default for Limits {
             calls: 4096,
             calls_per_channel: 64,
             queued_bytes: 256 << 10,
+            unread_bytes: 256 << 20,
             parked_for: Duration::from_secs(600),
             parked_per_principal: 16,
             parked: 4096,

@@ -5,7 +5,6 @@
 pub(crate) mod legacy;
 pub(crate) mod modern;
 
-use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Id, Level, Method, Raw, Refusal, Request, Revision};
 
@@ -59,11 +58,6 @@ impl Edge {
             Self::Legacy(legacy) => legacy.revision(),
             Self::Modern(modern) => modern.revision(),
         }
-    }
-
-    /// Returns what the revision can say.
-    pub(crate) fn dialect(&self) -> &'static Dialect {
-        Dialect::of(self.revision())
     }
 
     /// Returns a method of the protocol by name, if the era has it.

@@ -1,7 +1,10 @@
 //! What a client does over HTTP: against the real server by every transport, and against servers that are only scripts.
 
+mod eras;
 mod everything;
 mod place;
+mod scripted;
+mod sessions;
 
 #[path = "../behaviour/support/answers.rs"]
 mod answers;

@@ -1,12 +1,15 @@
 //! Whether a channel has room for more: for calls, and for what its peer has still to read.
 
 use std::collections::VecDeque;
+use std::io;
+use std::task::Context;
 
 use trunkline_protocol::envelope::Incoming;
 use trunkline_protocol::{Id, Message, Method, Refusal};
 use trunkline_transport::Channel;
 
-use super::ChannelServer;
+use super::{ChannelServer, LITTLE};
+use crate::unread::Cut;
 
 /// Calls that were read while as many ran as may; they begin, in order, as others end.
 ///
@@ -54,6 +57,22 @@ impl<C: Channel> ChannelServer<C> {
 
     pub(super) fn has_room(&self) -> bool {
         self.channel.queued() < self.core.limits.queued_bytes
+    }
+
+    /// Counts what the peer has not read with what all the others have not.
+    ///
+    /// # Errors
+    /// The peer is cut.
+    pub(super) fn count_unread(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let Some(unread) = &mut self.unread else { return Ok(()) };
+        let queued = self.channel.queued();
+        if queued >= LITTLE {
+            return unread.wait(queued, cx.waker()).map_err(Cut::carry_out);
+        }
+        if !unread.is_empty() {
+            unread.release();
+        }
+        Ok(())
     }
 
     /// Reports whether a message is a call that cannot begin yet.

@@ -236,13 +236,21 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
         super::stream::write_message(&mut out, None, &answer.message);
         (EVENT_STREAM, ResponseBody::whole(out))
     } else {
-        (JSON, ResponseBody::whole(answer.message))
+        let mut message = answer.message;
+        if message.capacity() - message.len() > MOST_SPARE {
+            // It may wait long to be read, and would keep twice what it needs.
+            message.shrink_to_fit();
+        }
+        (JSON, ResponseBody::whole(message))
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
+
+/// What an answer may have allocated beyond its length while it waits to be read.
+const MOST_SPARE: usize = 64 * 1024;
 
 /// Makes a response that is a stream of events.
 pub(super) fn streamed(

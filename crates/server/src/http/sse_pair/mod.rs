@@ -127,7 +127,7 @@ impl Inner {
         self.sse.open.insert(id, Entry { principal: principal.clone(), inbox });
         let listed = Listed { open: self.sse.open.clone(), id };
         let server = ChannelServer::new(self.core.clone(), principal, channel);
-        let server = server.with_bag(bag).with_env(env).owned();
+        let server = server.with_bag(bag).with_env(env).owned().counted_below();
         // A path alone: what the client is told must not depend on a name that it sent.
         let endpoint = format!("{}?{SESSION}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;

@@ -213,7 +213,8 @@ async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lo
         assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
     }
     let words = server.words();
-    let words: Vec<_> = words.iter().filter(|words| ["GET", "tools/call"].contains(&words.as_str())).collect();
+    let words: Vec<_> =
+        words.iter().filter(|words| ["GET", "tools/call"].contains(&words.as_str())).collect();
     assert!(words.chunks(2).all(|pair| *pair == ["GET", "tools/call"]), "{words:?}");
 }
 

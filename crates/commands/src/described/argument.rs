@@ -82,16 +82,6 @@ impl ArgumentKind {
             _ => None,
         }
     }
-
-    /// Reads a value from what was typed at a terminal.
-    fn read(self, text: &str) -> Option<Value> {
-        match self {
-            Self::String => Some(text.into()),
-            Self::Integer => text.parse::<i64>().ok().map(Value::from),
-            Self::Number => text.parse::<f64>().ok().map(Value::from).filter(Value::is_number),
-            Self::Boolean => text.parse::<bool>().ok().map(Value::from),
-        }
-    }
 }
 
 /// Writes a whole number without a fraction, even where it came with one.
@@ -199,18 +189,6 @@ impl Argument {
             (true, Value::Array(values)) => values.iter().map(text).collect::<Result<_, ()>>().map(Some),
             (true, _) => Err(()),
             (false, value) => Ok(Some(vec![text(value)?])),
-        }
-    }
-
-    /// Reads what was typed at a terminal, once or several times.
-    pub(super) fn typed(&self, texts: &[String]) -> Option<Value> {
-        let kind = self.config.kind;
-        match (self.config.repeated, texts) {
-            (true, texts) => {
-                texts.iter().map(|text| kind.read(text)).collect::<Option<Vec<_>>>().map(Value::from)
-            }
-            (false, [text]) => kind.read(text),
-            (false, _) => None,
         }
     }
 }

@@ -94,6 +94,16 @@ pub enum Item {
     Together(Vec<String>),
 }
 
+impl Item {
+    /// Returns its words.
+    pub(super) fn words(&self) -> &[String] {
+        match self {
+            Self::Word(word) => std::slice::from_ref(word),
+            Self::Together(words) => words,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;

@@ -73,12 +73,8 @@ impl Template {
         let mut before: Vec<&str> = Vec::new();
         let mut escaped = false;
         for (at, item) in items.iter().enumerate() {
-            let words: &[String] = match item {
-                Item::Word(word) => std::slice::from_ref(word),
-                Item::Together(words) => words,
-            };
             let mut together = Vec::new();
-            for word in words {
+            for word in item.words() {
                 let place = at.to_string();
                 match Word::read(word, arguments) {
                     Ok(read) => {

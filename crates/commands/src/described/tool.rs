@@ -9,7 +9,7 @@ use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask};
 use trunkline_transport::process::{Command, RunLimits};
 
 use super::argument::Argument;
-use super::config::{CommandConfig, Confirmation, Fault, Output, Pass};
+use super::config::{CommandConfig, Confirmation, Fault, Item, Output, Pass};
 use super::file::ArgumentsFile;
 use super::template::{DescribedError, Template, Word, texts};
 use crate::audit::Doorkeeper;
@@ -121,6 +121,14 @@ impl Described {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
 
+    /// Returns what is run, as the file has it: the words with their places, or the interpreter and the script.
+    pub fn template(&self) -> Vec<String> {
+        match (&self.line, &self.config.argv) {
+            (Line::Script(words), _) => words.clone(),
+            (Line::Argv(_), items) => items.iter().flatten().flat_map(Item::words).cloned().collect(),
+        }
+    }
+
     /// Returns the folder that the command runs in.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -132,26 +140,6 @@ impl Described {
         limits.within = self.config.timeout().or(limits.within);
         limits.stdout_bytes = self.config.output_limit().unwrap_or(limits.stdout_bytes);
         limits
-    }
-
-    /// Reads arguments that were typed at a terminal as `name=value`, of which a repeated one may come several times.
-    ///
-    /// # Errors
-    /// A name that is no argument, or a value that is of another type.
-    pub fn typed(&self, given: &[(String, String)]) -> Result<Map<String, Value>, DescribedError> {
-        let mut call = Map::new();
-        for (name, _) in given {
-            let argument = self.arguments.iter().find(|argument| argument.name == *name);
-            let argument = argument.ok_or_else(|| DescribedError::Unknown(name.clone()))?;
-            let texts: Vec<String> =
-                given.iter().filter(|(other, _)| other == name).map(|(_, text)| text.clone()).collect();
-            let value = argument.typed(&texts).ok_or_else(|| DescribedError::WrongType {
-                argument: name.clone(),
-                wanted: argument.config.described(),
-            })?;
-            call.insert(name.clone(), value);
-        }
-        Ok(call)
     }
 
     /// Makes the run of a call ready.

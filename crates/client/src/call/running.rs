@@ -234,8 +234,7 @@ impl Running {
                 }
                 Some(other) => self.backlog.push_back(other),
                 None => {
-                    let loss = Loss::may_have_reached("there was no response");
-                    self.backlog.push_back(Arrived::Lost(loss));
+                    self.backlog.push_back(Arrived::Lost(Loss::may_have_reached("there was no response")));
                 }
             }
         }

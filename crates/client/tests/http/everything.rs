@@ -110,9 +110,7 @@ async fn asks(client: &Client, what: &str) {
     let roots = within(client.call("roots", json!({}))).await.unwrap();
     assert_eq!(roots.text(), r#"["file:///home"]"#, "{what}");
     if client.server().revision >= Revision::V2025_06_18 {
-        // Only where each call has a stream of its own is it known whose question it is.
-        let at_one_time = if client.server().transport == "streamable-http" { 8 } else { 1 };
-        let calls = (0..at_one_time).map(|_| client.call("in_sequence", json!({})).into_future());
+        let calls = (0..8).map(|_| client.call("in_sequence", json!({})).into_future());
         for result in within(join_all(calls)).await {
             assert_eq!(result.unwrap().text(), "true true", "{what}");
         }

@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use trunkline_protocol::{Notification, Request};
+use trunkline_protocol::Notification;
 
-use crate::carrier::Arrived;
 use crate::carrier::aside::{MOST_BYTES, says_the_same, weight};
+use crate::carrier::{Arrived, Asked};
 
 /// Notices that wait for one request to be polled; beyond it the oldest is dropped, and whoever polls is told.
 const MOST_NOTICES: usize = 256;
@@ -46,7 +46,7 @@ impl Slot {
     }
 
     /// Leaves a question, or gives it back if too many wait.
-    pub(super) fn question(&self, question: Request) -> Result<(), Request> {
+    pub(super) fn question(&self, question: Asked) -> Result<(), Asked> {
         let mut refused = None;
         self.change(|state| {
             if state.questions >= MOST_QUESTIONS {

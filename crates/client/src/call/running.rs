@@ -200,6 +200,11 @@ impl Running {
     /// # Errors
     /// The connection is gone, or the server does not read.
     pub(crate) async fn answer(&mut self, inner: &Inner, answers: Answers) -> Result<(), Error> {
+        // A call that is over waits for no answers. If the question was another's after all, that one is asked instead.
+        if self.is_over() {
+            self.open.clear();
+            return Ok(());
+        }
         let after = self.clock.silent_for;
         timeout(after, self.post(inner, answers)).await.unwrap_or(Err(Error::TimedOut { after }))
     }
@@ -218,8 +223,7 @@ impl Running {
     /// Listens on while questions are being answered. Cancel safe.
     pub(crate) async fn listen(&mut self, inner: &Inner, call: &Call) -> Meanwhile {
         loop {
-            let is_over = |arrived: &Arrived| matches!(arrived, Arrived::Response(_) | Arrived::Lost(_));
-            if self.backlog.back().is_some_and(is_over) {
+            if self.is_over() {
                 return Meanwhile::Over;
             }
             if self.backlog.len() >= MOST_BACKLOG {
@@ -238,6 +242,11 @@ impl Running {
                 }
             }
         }
+    }
+
+    /// Reports whether the last word has come already.
+    fn is_over(&self) -> bool {
+        matches!(self.backlog.back(), Some(Arrived::Response(_) | Arrived::Lost(_)))
     }
 
     async fn next(&mut self) -> Arrived {

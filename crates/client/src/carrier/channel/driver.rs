@@ -185,6 +185,7 @@ impl<C: Channel> Driver<C> {
             Some(entry) => {
                 self.shared.places.add_permits(1);
                 entry.slot.finish(Arrived::Response(response.outcome));
+                self.ask_others(entry.open);
             }
             // Late, repeated, or never asked for.
             None => tracing::debug!(id = ?response.id, "dropped a response that nobody waits for"),
@@ -201,7 +202,7 @@ impl<C: Channel> Driver<C> {
         let id = request.id.clone();
         let refused = match self.table.asking() {
             Some(entry) => {
-                entry.open.push(id.clone());
+                entry.open.push(request.clone());
                 entry.slot.question(request).is_err()
             }
             None => self.aside.question(request).is_err(),
@@ -211,6 +212,16 @@ impl<C: Channel> Driver<C> {
         }
         if refused && self.reads() {
             self.channel.send(&emit::error(Some(&id), &Refusal::TOO_MANY, Revision::NEWEST_LEGACY));
+        }
+    }
+
+    /// Gives the questions of a request that is over to others. A server does not end a request whose question is open, so
+    /// that it must have asked for another, and the guess was wrong.
+    fn ask_others(&mut self, questions: Vec<Request>) {
+        for question in questions {
+            if self.table.asking().is_some() {
+                self.receive_request(question);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trunkline_protocol::Id;
+use trunkline_protocol::{Id, Request};
 
 use super::slot::Slot;
 use crate::carrier::{Arrived, Loss};
@@ -19,7 +19,7 @@ pub(super) struct Entry {
     pub(super) may_ask: bool,
     pub(super) is_cancellable: bool,
     /// The server's questions within it that are not answered.
-    pub(super) open: Vec<Id>,
+    pub(super) open: Vec<Request>,
 }
 
 impl Table {
@@ -64,8 +64,9 @@ impl Table {
 
     /// Returns the request within which a question was asked, and forgets that it was.
     pub(super) fn settle(&mut self, question: &Id) -> Option<&Entry> {
-        let entry = self.entries.values_mut().find(|entry| entry.open.contains(question))?;
-        entry.open.retain(|open| open != question);
+        let asked = |entry: &&mut Entry| entry.open.iter().any(|open| open.id == *question);
+        let entry = self.entries.values_mut().find(asked)?;
+        entry.open.retain(|open| open.id != *question);
         Some(entry)
     }
 
@@ -81,14 +82,23 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use trunkline_protocol::Raw;
+    use trunkline_protocol::envelope::{Bounds, Incoming, read_text};
+    use trunkline_protocol::{Message, Raw};
 
     use super::*;
+
+    fn question(id: &str) -> Request {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"roots/list"}}"#);
+        match read_text(&text.into(), Bounds::default()).unwrap() {
+            Incoming::One(Message::Request(request)) => request,
+            other => panic!("{other:?}"),
+        }
+    }
 
     fn table(entries: &[(u64, bool, &[&str])]) -> Table {
         let mut table = Table::default();
         for (id, may_ask, open) in entries {
-            let open = open.iter().map(|text| Id::from_text(text)).collect();
+            let open = open.iter().map(|id| question(id)).collect();
             let entry = Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, open };
             table.insert(*id, entry);
         }

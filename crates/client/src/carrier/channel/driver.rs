@@ -16,7 +16,7 @@ use trunkline_protocol::{
 use trunkline_transport::process::Ended;
 use trunkline_transport::{Channel, ReceiveError};
 
-use super::table::{Entry, Table};
+use super::table::{Asked, Entry, Table};
 use super::{ChannelLimits, Command, Shared};
 use crate::carrier::{Arrived, Aside, Loss, LossKind, Reach};
 
@@ -73,7 +73,7 @@ impl<C: Channel> Driver<C> {
             }
             Command::Request { id, body, slot, may_ask, is_cancellable } => {
                 self.channel.send(&body);
-                self.table.insert(id, Entry { slot, may_ask, is_cancellable, open: Vec::new() });
+                self.table.insert(id, Entry { slot, may_ask, is_cancellable, open: Vec::new(), asked: 0 });
             }
             Command::Post { body, sent, answers, .. } => {
                 if let Some(question) = answers {
@@ -94,6 +94,7 @@ impl<C: Channel> Driver<C> {
                         params.close_object();
                     }));
                 }
+                self.ask_others(entry.open);
             }
         }
     }
@@ -200,11 +201,8 @@ impl<C: Channel> Driver<C> {
             return;
         }
         let id = request.id.clone();
-        let refused = match self.table.asking() {
-            Some(entry) => {
-                entry.open.push(request.clone());
-                entry.slot.question(request).is_err()
-            }
+        let refused = match self.table.ask(&request) {
+            Some(entry) => entry.slot.question(request).is_err(),
             None => self.aside.question(request).is_err(),
         };
         if refused {
@@ -215,10 +213,9 @@ impl<C: Channel> Driver<C> {
         }
     }
 
-    /// Gives the questions of a request that is over to others. A server does not end a request whose question is open, so
-    /// that it must have asked for another, and the guess was wrong.
-    fn ask_others(&mut self, questions: Vec<Request>) {
-        for question in questions {
+    /// Gives the questions of a request that is over to others, whose they may be: nobody else would ever answer them.
+    fn ask_others(&mut self, questions: Vec<Asked>) {
+        for Asked { question, .. } in questions.into_iter().filter(|asked| asked.is_guess) {
             if self.table.asking().is_some() {
                 self.receive_request(question);
             }

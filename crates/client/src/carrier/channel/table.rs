@@ -19,8 +19,22 @@ pub(super) struct Entry {
     pub(super) may_ask: bool,
     pub(super) is_cancellable: bool,
     /// The server's questions within it that are not answered.
-    pub(super) open: Vec<Request>,
+    pub(super) open: Vec<Asked>,
+    /// The number of questions within it so far.
+    pub(super) asked: usize,
 }
+
+/// A question that is open.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) question: Request,
+    /// Whether it may belong to another request.
+    pub(super) is_guess: bool,
+}
+
+/// Questions that one request is asked before others are taken for the one that is meant. A server may ask for many at one
+/// time, and the oldest must not run out of the number of times that it may be asked because of them.
+const FAIR_SHARE: usize = 8;
 
 impl Table {
     pub(super) fn insert(&mut self, id: u64, entry: Entry) {
@@ -59,14 +73,25 @@ impl Table {
     /// of one caller, so that a wrong guess shows a question beside another call of the same party.
     pub(super) fn asking(&mut self) -> Option<&mut Entry> {
         let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.may_ask);
-        eligible.min_by_key(|(id, entry)| (!entry.open.is_empty(), **id)).map(|(_, entry)| entry)
+        eligible
+            .min_by_key(|(id, entry)| (!entry.open.is_empty(), entry.asked / FAIR_SHARE, **id))
+            .map(|(_, entry)| entry)
+    }
+
+    /// Finds the request to which a question belongs, and notes that it was asked there.
+    pub(super) fn ask(&mut self, question: &Request) -> Option<&Entry> {
+        let is_guess = self.entries.values().filter(|entry| entry.may_ask).nth(1).is_some();
+        let entry = self.asking()?;
+        entry.asked += 1;
+        entry.open.push(Asked { question: question.clone(), is_guess });
+        Some(entry)
     }
 
     /// Returns the request within which a question was asked, and forgets that it was.
     pub(super) fn settle(&mut self, question: &Id) -> Option<&Entry> {
-        let asked = |entry: &&mut Entry| entry.open.iter().any(|open| open.id == *question);
+        let asked = |entry: &&mut Entry| entry.open.iter().any(|open| open.question.id == *question);
         let entry = self.entries.values_mut().find(asked)?;
-        entry.open.retain(|open| open.id != *question);
+        entry.open.retain(|open| open.question.id != *question);
         Some(entry)
     }
 
@@ -98,11 +123,31 @@ mod tests {
     fn table(entries: &[(u64, bool, &[&str])]) -> Table {
         let mut table = Table::default();
         for (id, may_ask, open) in entries {
-            let open = open.iter().map(|id| question(id)).collect();
-            let entry = Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, open };
-            table.insert(*id, entry);
+            let asked = |id: &&str| Asked { question: question(id), is_guess: true };
+            table.insert(*id, Entry { open: open.iter().map(asked).collect(), ..Entry::new(*may_ask) });
         }
         table
+    }
+
+    impl Entry {
+        fn new(may_ask: bool) -> Self {
+            Self { slot: Arc::default(), may_ask, is_cancellable: true, open: Vec::new(), asked: 0 }
+        }
+    }
+
+    #[test]
+    fn a_question_is_a_guess_only_where_it_can_be_anothers_and_nobody_is_asked_for_all() {
+        let mut table = table(&[(1, true, &[]), (2, false, &[])]);
+        assert!(table.ask(&question("a")).unwrap().open.iter().all(|asked| !asked.is_guess));
+        table.insert(3, Entry::new(true));
+        table.settle(&Id::from_text("a"));
+        for number in 0..2 * FAIR_SHARE {
+            let id = format!("q{number}");
+            assert!(table.ask(&question(&id)).unwrap().open.iter().all(|asked| asked.is_guess));
+            table.settle(&Id::from_text(&id));
+        }
+        let asked = |id: u64| table.entries[&id].asked;
+        assert_eq!((asked(1), asked(2), asked(3)), (FAIR_SHARE + 1, 0, FAIR_SHARE));
     }
 
     #[test]

@@ -160,6 +160,7 @@ fn every_default_is_in_the_document_of_limits() {
             calls_per_channel: count,
             queued_bytes: size,
             unread_bytes: size,
+            unanswered_bytes: size,
             parked_for: time,
             parked_per_principal: count,
             parked: count,

@@ -10,7 +10,7 @@ use crate::values::{
 };
 
 /// How a server is reached, and how what it says is printed: the same for every command.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectArgs {
     /// A header to send; VALUE may be env:NAME or @FILE;
     /// repeatable

@@ -6,7 +6,7 @@ use trunkline_client::Client;
 use trunkline_client::transport::Target;
 
 use super::build::builder;
-use super::failure::failed;
+use super::failure::failed_to_connect;
 use super::options::{AskArgs, ConnectArgs};
 use super::person::Person;
 use super::resolve::resolve;
@@ -108,9 +108,10 @@ async fn connect(
     }
     let builder = builder(args, &resolved, person, screen)?;
     if args.verbose {
-        screen.say(&format!("connecting to {}\n", visible_line(&resolved.target.to_string())));
+        screen.say(&format!("connecting to {}\n", visible_line(&resolved.label)));
     }
-    let client = builder.connect(resolved.target).await.map_err(failed)?;
+    let connected = builder.connect(resolved.target).await;
+    let client = connected.map_err(|error| failed_to_connect(error, &resolved.label))?;
     if args.verbose {
         let server = client.server();
         for attempt in &server.attempts {

@@ -183,9 +183,11 @@ fn decoded_length(base64: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::terminal::steers;
 
     fn shown(pieces: &[Piece]) -> String {
         pieces.iter().map(|piece| piece.show(60, Style::PLAIN)).collect()
@@ -240,6 +242,32 @@ mod tests {
         assert_eq!(shown(&pieces_of_contents(std::slice::from_ref(&one))), "one\n");
         let two = ResourceContents::text("demo://b", "two\n");
         assert_eq!(shown(&pieces_of_contents(&[one, two])), "demo://a:\none\ndemo://b:\ntwo\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_tool_returns_steers_the_terminal(text in hazardous(), key in hazardous()) {
+            let mut link = Resource::new(text.clone(), key.clone());
+            link.description = Some(text.clone());
+            let result = CallToolResult {
+                content: vec![
+                    Content::text(text.clone()),
+                    Content::image(&[0], text.clone()),
+                    Content::embedded(ResourceContents::text(text.clone(), text.clone()).mime(key.clone())),
+                    Content::embedded(ResourceContents::blob(text.clone(), &[1]).mime(text.clone())),
+                    Content::link(link),
+                ],
+                structured: Some(json!({ key: [{ "a": text.clone(), "b": 1 }, { "a": text, "b": 2 }] }).into()),
+                ..CallToolResult::default()
+            };
+            let shown = shown(&pieces_of_call(&result));
+            prop_assert!(!shown.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{:?}", shown);
+        }
+    }
+
+    /// Text of which a good part is what terminals obey.
+    fn hazardous() -> impl Strategy<Value = String> {
+        "([a-z \n]|[\u{0}-\u{1f}]|[\u{7f}-\u{9f}]|[\u{200b}-\u{206f}]|[\u{e0000}-\u{e007f}]){0,24}"
     }
 
     #[test]

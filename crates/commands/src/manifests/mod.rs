@@ -83,6 +83,11 @@ impl Manifests {
         self
     }
 
+    /// Offers the manifests as resources of a server.
+    pub fn add_to(&self, server: trunkline_server::Server) -> trunkline_server::Server {
+        server.resources_from(self.provider())
+    }
+
     pub(crate) fn provider(&self) -> ManifestProvider {
         let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
         ManifestProvider::new(Rule::new(&directory, &self.patterns, self.limits.clone()))

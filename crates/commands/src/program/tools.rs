@@ -43,7 +43,7 @@ impl Program {
             None => server,
         };
         Ok(match &self.manifests {
-            Some(manifests) => server.resources_from(manifests.provider()),
+            Some(manifests) => manifests.add_to(server),
             None => server,
         })
     }

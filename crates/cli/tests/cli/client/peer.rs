@@ -106,7 +106,7 @@ fn serves_pipes() {
     let (sender, events) = channel();
     std::thread::spawn(move || {
         while let Ok(event) = events.recv() {
-            eprintln!("{event}")
+            eprintln!("{event}");
         }
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

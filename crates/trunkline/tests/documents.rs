@@ -79,6 +79,7 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/command-line.md",
         "docs/configuration.md",
         "docs/limits.md",
         "docs/interceptors.md",

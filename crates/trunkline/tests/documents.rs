@@ -80,6 +80,7 @@ fn files_that_documents_name_are_there() {
         "CONTRIBUTING.md",
         "SECURITY.md",
         "docs/configuration.md",
+        "docs/commands.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/write-a-transport.md",

@@ -191,3 +191,24 @@ fn a_call_of_what_the_policy_hides_is_in_the_log_with_its_rule() {
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
+
+#[test]
+fn the_files_of_the_guide_are_read_and_its_commands_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    for document in ["docs/commands.md", "README.md"] {
+        let text = read(&root.join(document));
+        let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let file: String = blocks.collect();
+        let (_, config) = described("described-guide", &file);
+        let names: Vec<&str> = file
+            .lines()
+            .filter_map(|line| line.strip_prefix("[commands.")?.strip_suffix(']'))
+            .filter(|name| !name.contains('.'))
+            .collect();
+        assert!(!names.is_empty(), "{document} describes commands");
+        for name in names {
+            let explained = told(&["explain", name], &config);
+            assert_eq!(explained.code, Some(0), "{document}: {name}: {explained:?}");
+        }
+    }
+}

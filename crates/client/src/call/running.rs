@@ -234,7 +234,7 @@ impl Running {
                 }
                 Some(other) => self.backlog.push_back(other),
                 None => {
-                    self.backlog.push_back(Arrived::Lost(Loss::may_have_reached("there was no response")))
+                    self.backlog.push_back(Arrived::Lost(Loss::may_have_reached("there was no response")));
                 }
             }
         }

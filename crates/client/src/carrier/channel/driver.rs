@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ impl<C: Channel> Driver<C> {
                 Some(Err(ReceiveError::TooLong { limit })) => self.skip_too_long(limit),
                 // How a program ended needs no introduction.
                 Some(Err(ReceiveError::Broken(error)))
-                    if error.get_ref().is_some_and(|error| error.is::<Ended>()) =>
+                    if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<Ended>) =>
                 {
                     return Err(error.to_string());
                 }

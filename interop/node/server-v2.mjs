@@ -206,7 +206,7 @@ function addResourcesAndPrompts(server) {
     server.registerResource('numbered', template, plain, async ({ href: uri }, { number }) => ({
         contents: [{ uri, ...plain, text: `number ${number}` }]
     }));
-    const argsSchema = z.object({ name: z.string(), style: completable(z.string().optional(), offer.styles) });
+    const argsSchema = z.object({ name: z.string(), style: completable(z.string(), offer.styles).optional() });
     server.registerPrompt('greet', { description: 'Greets somebody.', argsSchema }, async ({ name, style }) => ({
         messages: [{ role: 'user', content: { type: 'text', text: `Greet ${name} in a ${style ?? 'plain'} way.` } }]
     }));

@@ -76,10 +76,6 @@ impl Options {
             }
         }
     }
-
-    pub(crate) fn is_stdio(&self) -> bool {
-        matches!(self.at, At::Command(_))
-    }
 }
 
 impl Mode {

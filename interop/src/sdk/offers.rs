@@ -5,7 +5,7 @@ use trunkline_client::protocol::model::{ResourceBody, Role};
 use trunkline_client::{Completion, Error};
 
 use crate::peer::Peer;
-use crate::report::{Checked, has, require, same};
+use crate::report::{Checked, require, same};
 
 const TOOLS: &[&str] = &[
     "add", "fail", "count", "hold", "released", "log", "interrupt", "ask_name", "ask_page", "ask_twice",
@@ -82,7 +82,7 @@ pub(super) async fn prompt(peer: &Peer<'_>) -> Checked {
         same(message.content.as_text(), Some(expected))?;
     }
     match peer.client.get_prompt("nothing", json!({})).await {
-        Err(Error::Refused(refused)) => has(&refused.message, "nothing"),
+        Err(Error::Refused(refused)) => require(!refused.message.is_empty(), "the refusal has no words"),
         other => Err(format!("{other:?}").into()),
     }
 }

@@ -72,6 +72,9 @@ export function listen(port, sessions, endpoint) {
             response.end(String(sessions.size));
             return;
         }
-        endpoint(request, response).catch(error => response.destroy(error));
+        endpoint(request, response).catch(error => {
+            console.error(error);
+            response.destroy();
+        });
     }).listen(Number(port), '127.0.0.1');
 }

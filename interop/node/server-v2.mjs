@@ -229,7 +229,7 @@ function serveHttp(at) {
     const modern = toNodeHandler(endpoint);
     listen(at, sessions, async (request, response) => {
         const body = request.method === 'POST' ? JSON.parse(await readText(request)) : undefined;
-        if (await isLegacyRequest(toWebRequest(request, body))) {
+        if (await isLegacyRequest(await toWebRequest(request, body))) {
             await sessions.handle(request, response, body);
         } else {
             await modern(request, response, body);

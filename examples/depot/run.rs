@@ -37,7 +37,7 @@ fn in_store(matches: &ArgMatches) -> Result<(), Box<dyn Error>> {
         Value::Object(thing)
     };
     let answer = match verb {
-        "list" => listed(request(service, "GET", &collection, None)?, name, at.get_one::<u16>("limit")),
+        "list" => listed(&request(service, "GET", &collection, None)?, name, at.get_one::<u16>("limit")),
         "get" => request(service, "GET", &one, None)?,
         "delete" => request(service, "DELETE", &one, None)?,
         "rename" => {
@@ -53,7 +53,7 @@ fn in_store(matches: &ArgMatches) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn listed(all: Value, name: Option<&String>, limit: Option<&u16>) -> Value {
+fn listed(all: &Value, name: Option<&String>, limit: Option<&u16>) -> Value {
     let all = all.as_array().cloned().unwrap_or_default();
     let named =
         all.into_iter().filter(|thing| name.is_none_or(|name| thing.get("name") == Some(&json!(name))));

@@ -28,7 +28,7 @@ fn serve(mut stream: &TcpStream, things: &mut Things) -> io::Result<()> {
         reader.read_line(&mut line)?;
         match line.trim_end().split_once(": ") {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().unwrap_or(0)
+                length = value.parse().unwrap_or(0);
             }
             Some(_) => {}
             None => break,

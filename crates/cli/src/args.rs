@@ -4,12 +4,14 @@ use crate::commands::call::CallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::help::HelpArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::prompt::PromptArgs;
 use crate::commands::prompts::PromptsArgs;
 use crate::commands::read::ReadArgs;
 use crate::commands::resources::ResourcesArgs;
+use crate::commands::run::RunArgs;
 use crate::commands::serve::ServeArgs;
 use crate::commands::tools::ToolsArgs;
 use crate::commands::watch::WatchArgs;
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     Info(Box<InfoArgs>),
     Watch(Box<WatchArgs>),
     Doctor(Box<DoctorArgs>),
+    Run(Box<RunArgs>),
+    Explain(ExplainArgs),
     Completions(CompletionsArgs),
     Help(HelpArgs),
 }

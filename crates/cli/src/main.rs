@@ -7,6 +7,7 @@ mod ask;
 mod builtin;
 mod commands;
 mod connect;
+mod described;
 mod doctor;
 mod exit;
 mod logging;

@@ -1,4 +1,11 @@
 //! Servers that are programs: this test binary itself, started again as a server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the helpers of tests are outside of the functions that the lints take for tests"
+)]
 
 use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;

@@ -1,9 +1,11 @@
 //! Command-line programs as tools of the Model Context Protocol.
 //!
-//! A [`Tree`] takes the command tree of a clap program: every leaf command is a tool, and a call of it becomes an argument
-//! vector, without a shell.
+//! The author of a clap program adds one line, [`parse`], and the program serves its own commands. The owner of any other
+//! program describes it in a few lines: [`CommandConfig`]. In both, a call becomes an argument vector, without a shell, and no
+//! value can become a flag.
 
 mod audit;
+mod described;
 mod glob;
 mod hints;
 mod manifests;
@@ -12,6 +14,10 @@ mod program;
 mod run;
 mod tree;
 
+pub use self::described::{
+    ArgumentConfig, CommandConfig, Described, DescribedError, DescribedSet, Fault, ManifestsConfig,
+    PolicyConfig, Prepared,
+};
 pub use self::manifests::{ManifestLimits, Manifests};
 pub use self::policy::{Decision, Policy, PolicyError, Rule};
 pub use self::program::{Program, ProgramError, matches, parse};

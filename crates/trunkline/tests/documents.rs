@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use trunkline::Limits;
+use trunkline::client::Limits as ClientLimits;
 use trunkline::protocol::envelope::Bounds;
 use trunkline::session::{EventLimits, SessionLimits, StateLimits};
 use trunkline::transport::process::{Grace, RunLimits};
@@ -36,6 +37,15 @@ fn the_readme_shows_the_example_as_it_is() {
         assert!(parts.contains(attribute), "the README promises a part by {attribute}");
     }
     assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "the README promises fifteen lines");
+}
+
+#[test]
+fn the_readme_shows_the_client_as_it_is() {
+    let example = read("examples/client.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
+    let client = code.split("\n\n").nth(1).expect("the client");
+    assert_eq!(client.lines().count(), 4, "the README promises four lines for {client}");
 }
 
 #[test]
@@ -149,6 +159,8 @@ fn every_default_is_in_the_document_of_limits() {
             calls: count,
             calls_per_channel: count,
             queued_bytes: size,
+            unread_bytes: size,
+            unanswered_bytes: size,
             parked_for: time,
             parked_per_principal: count,
             parked: count,
@@ -164,6 +176,27 @@ fn every_default_is_in_the_document_of_limits() {
             listens: count,
             listens_per_principal: count,
             answers_after_end: time,
+        }),
+        rows!(ClientLimits {
+            message_bytes: size,
+            bounds: both,
+            in_flight: count,
+            queued_bytes: size,
+            noise: count,
+            probe_within: time,
+            connect_within: time,
+            silent_for: time,
+            call_at_most: time,
+            close_within: time,
+            rounds: count,
+            siblings_within: time,
+            pages: count,
+            items: count,
+            list_bytes: size,
+            cached: count,
+            cached_bytes: size,
+            session_questions: count,
+            reopen_after: time,
         }),
         rows!(SessionLimits {
             total: count,

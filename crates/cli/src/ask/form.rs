@@ -17,8 +17,7 @@ pub(crate) enum Reply {
     Cancel,
 }
 
-const HELP: &str =
-    "(Enter takes what is in brackets; :skip leaves a field out, :decline says no, :cancel breaks off)\n";
+const HELP: &str = "(Enter takes what is in brackets; :skip, :decline and :cancel do what they say)\n";
 
 /// Has a form filled in: by what was given in advance, then by the person, if there is one.
 ///
@@ -187,7 +186,7 @@ mod tests {
         assert_eq!(
             seen,
             "demo asks: A table?\n\
-             (Enter takes what is in brackets; :skip leaves a field out, :decline says no, :cancel breaks off)\n\
+             (Enter takes what is in brackets; :skip, :decline and :cancel do what they say)\n\
              Your name\nname: Ann\n\
              guests (int) [2]: \n\
              \x20 1) w  Window\n  2) a  Aisle\nseat (1-2): 2\n\

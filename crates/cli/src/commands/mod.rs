@@ -5,12 +5,14 @@ mod changed;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod info;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod resources;
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod watch;
@@ -35,6 +37,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Info(args) => info::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Help(args) => help::run(&args),
     }

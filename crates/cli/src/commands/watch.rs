@@ -63,10 +63,10 @@ fn wanted(args: &WatchArgs, uris: Vec<String>) -> Watch {
 }
 
 async fn follow(watch: Watch, count: Option<u64>, session: &Session) -> Result<(), Failure> {
-    // What is there now has to be known before anything can be said to have changed.
+    let mut changes = session.client.subscribe(watch.clone()).await.map_err(failed)?;
+    // What is there has to be known before anything can be said to have changed, and nothing may change unseen meanwhile.
     let mut catalogue = Catalogue::default();
     catalogue.take_up(&watch, session).await?;
-    let mut changes = session.client.subscribe(watch.clone()).await.map_err(failed)?;
     session.screen.say(&begun(&watch, changes.honoured()));
     let mut told = 0;
     while count.is_none_or(|count| told < count) {

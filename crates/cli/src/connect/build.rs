@@ -21,7 +21,10 @@ pub(crate) fn builder(
     screen: &Arc<Screen>,
 ) -> Result<Builder, Failure> {
     let mut builder = Client::builder().input(person.clone());
-    if let Some(revision) = args.pin() {
+    if let Some(era) = args.era {
+        builder = builder.era(era);
+    }
+    if let Some(revision) = args.revision {
         builder = builder.pin(revision);
     }
     for (name, value) in headers(args, resolved)? {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use trunkline_protocol::{Level, Revision};
+use trunkline_protocol::{Era, Level, Revision};
 
 use crate::ask::GivenAnswer;
 use crate::values::{
@@ -10,7 +10,7 @@ use crate::values::{
 };
 
 /// How a server is reached, and how what it says is printed: the same for every command.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectArgs {
     /// A header to send; VALUE may be env:NAME or @FILE;
     /// repeatable
@@ -33,9 +33,9 @@ pub(crate) struct ConnectArgs {
     /// Speak this revision, such as 2025-06-18, alone
     #[arg(long, value_name = "DATE", value_parser = parse_revision, help_heading = "Target")]
     pub(crate) revision: Option<Revision>,
-    /// Speak the newest revision of legacy or modern
+    /// Speak any revision of one era: legacy or modern
     #[arg(long, value_name = "ERA", value_parser = parse_era, conflicts_with = "revision", help_heading = "Target")]
-    pub(crate) era: Option<Revision>,
+    pub(crate) era: Option<Era>,
     /// How long the server may be silent
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Target")]
     pub(crate) timeout: Option<Duration>,
@@ -55,13 +55,6 @@ pub(crate) struct ConnectArgs {
     /// Print the server's log messages from this level on
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Output")]
     pub(crate) log_level: Option<Level>,
-}
-
-impl ConnectArgs {
-    /// Returns the revision that was asked for, by its date or by its era.
-    pub(crate) fn pin(&self) -> Option<Revision> {
-        self.revision.or(self.era)
-    }
 }
 
 /// Puts what every command says of its target before its own examples.
@@ -84,10 +77,11 @@ pub(crate) struct AskArgs {
     pub(crate) sample: bool,
 }
 
-/// Reads an era; a revision has an option of its own.
-fn parse_era(text: &str) -> Result<Revision, String> {
+/// Reads an era.
+fn parse_era(text: &str) -> Result<Era, String> {
     match text {
-        "legacy" | "modern" => parse_revision(text),
+        "legacy" => Ok(Era::Legacy),
+        "modern" => Ok(Era::Modern),
         _ => Err("write legacy or modern".to_owned()),
     }
 }

@@ -2,6 +2,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tokio::sync::Notify;
 use trunkline_client::{BoxFuture, InputHandler, Origin};
 use trunkline_protocol::model::{
     Action, Answer, ClientCapabilities, Content, ElicitResult, Question, Role, Root, SampleResult,
@@ -37,6 +38,7 @@ struct Shared {
     turn: tokio::sync::Mutex<()>,
     /// Why a question could not be answered, for whoever ends the program.
     failure: Mutex<Option<Failure>>,
+    failed: Notify,
 }
 
 impl Person {
@@ -59,6 +61,7 @@ impl Person {
             server: OnceLock::new(),
             turn: tokio::sync::Mutex::new(()),
             failure: Mutex::default(),
+            failed: Notify::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -69,9 +72,21 @@ impl Person {
         let _ = self.shared.server.set(first_line(name));
     }
 
-    /// Takes the reason why a question could not be answered.
-    pub(crate) fn take_failure(&self) -> Option<Failure> {
-        self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Reports whether somebody, or something that was given, answers what the server asks.
+    pub(crate) fn can_be_asked(&self) -> bool {
+        self.shared.present || !self.shared.given.is_empty()
+    }
+
+    /// Waits for a question that could not be answered, and returns why.
+    ///
+    /// Cancel safe: the reason is taken only when this returns.
+    pub(crate) async fn failed(&self) -> Failure {
+        loop {
+            self.shared.failed.notified().await;
+            if let Some(failure) = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return failure;
+            }
+        }
     }
 }
 
@@ -80,7 +95,7 @@ impl InputHandler for Person {
         let shared = &self.shared;
         let mut capabilities = ClientCapabilities::default();
         // Where nobody would answer, the server is not to ask.
-        if shared.present || !shared.given.is_empty() {
+        if self.can_be_asked() {
             capabilities = capabilities.with_form().with_url();
         }
         if shared.samples {
@@ -128,6 +143,7 @@ impl Shared {
             Ok(reply) => Ok(Answer::Elicit(elicited(reply))),
             Err(failure) => {
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                self.failed.notify_one();
                 Err(Refusal::application(REJECTED, "there is nobody to answer"))
             }
         }

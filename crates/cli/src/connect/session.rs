@@ -6,7 +6,7 @@ use trunkline_client::Client;
 use trunkline_client::transport::Target;
 
 use super::build::builder;
-use super::failure::failed;
+use super::failure::failed_to_connect;
 use super::options::{AskArgs, ConnectArgs};
 use super::person::Person;
 use super::resolve::resolve;
@@ -63,15 +63,25 @@ where
         args: args.clone(),
     };
     let done = tokio::select! {
+        // What nobody could answer is told in place of what the server made of it.
+        biased;
+        unanswered = person.failed() => Err(unanswered),
         done = work(&session) => done,
+        never = screen.keep_drawn() => match never {},
         _ = signals.next() => Err(interrupted()),
     };
     screen.clear();
     let done = leave(client, signals).await.and(done);
-    match person.take_failure() {
-        Some(failure) if done.is_err() => Err(failure),
-        _ => done,
+    done.map_err(|failure| explain(failure, &person))
+}
+
+/// Says what the person could have done about a failure that comes from a question.
+fn explain(failure: Failure, person: &Person) -> Failure {
+    if person.can_be_asked() || !failure.speaks_of("elicitation") {
+        return failure;
     }
+    failure
+        .or_hint("the server wants to ask something: `trunkline help answers` says how to answer in advance")
 }
 
 /// Ends a connection in order, unless somebody is in a hurry; what we started ends with us.
@@ -98,9 +108,10 @@ async fn connect(
     }
     let builder = builder(args, &resolved, person, screen)?;
     if args.verbose {
-        screen.say(&format!("connecting to {}\n", visible_line(&resolved.target.to_string())));
+        screen.say(&format!("connecting to {}\n", visible_line(&resolved.label)));
     }
-    let client = builder.connect(resolved.target).await.map_err(failed)?;
+    let connected = builder.connect(resolved.target).await;
+    let client = connected.map_err(|error| failed_to_connect(error, &resolved.label))?;
     if args.verbose {
         let server = client.server();
         for attempt in &server.attempts {

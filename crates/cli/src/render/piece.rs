@@ -74,12 +74,12 @@ pub(crate) fn pieces_of_call(result: &CallToolResult) -> Vec<Piece> {
     let mut structured = result.structured.as_ref();
     let mut pieces = Vec::new();
     for block in &result.content {
-        match (block.as_text(), structured) {
-            (Some(text), Some(value)) if says_the_same(text, value) => {
-                pieces.push(Piece::Structured(value.clone()));
-                structured = None;
-            }
-            _ => push_content(block, &mut pieces),
+        let repeated = block.as_text().zip(structured).and_then(|(text, value)| repeated(text, value));
+        if let Some(value) = repeated {
+            pieces.push(Piece::Structured(value));
+            structured = None;
+        } else {
+            push_content(block, &mut pieces);
         }
     }
     pieces.extend(structured.map(|value| Piece::Structured(value.clone())));
@@ -163,13 +163,17 @@ fn show_link(link: &Resource, style: Style) -> String {
     format!("{}{about}\n", style.bold(&line))
 }
 
-fn says_the_same(text: &str, value: &Raw) -> bool {
+/// Returns the value that a text repeats: the structured content, or what it was wrapped around.
+fn repeated(text: &str, value: &Raw) -> Option<Raw> {
     let parsed = |json: &str| serde_json::from_str::<serde_json::Value>(json).ok();
-    let Some(said) = parsed(text) else { return false };
-    let wanted = parsed(value.as_str());
+    let said = parsed(text)?;
+    if parsed(value.as_str()).as_ref() == Some(&said) {
+        return Some(value.clone());
+    }
     // Before 2026-07-28 what is no object was wrapped into one.
-    let wrapped = wanted.as_ref().and_then(|value| value.get("result"));
-    Some(&said) == wanted.as_ref() || Some(&said) == wrapped
+    let mut members = value.members().ok()?;
+    let inner = members.take("result").filter(|_| members.is_empty())?;
+    (parsed(inner.as_str()).as_ref() == Some(&said)).then_some(inner)
 }
 
 fn decoded_length(base64: &str) -> usize {
@@ -179,9 +183,11 @@ fn decoded_length(base64: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::terminal::steers;
 
     fn shown(pieces: &[Piece]) -> String {
         pieces.iter().map(|piece| piece.show(60, Style::PLAIN)).collect()
@@ -227,7 +233,7 @@ mod tests {
             structured: Some(Raw::from(json!({ "result": [1, 2] }))),
             ..CallToolResult::default()
         };
-        assert_eq!(shown(&pieces_of_call(&wrapped)), "result: 1, 2\n");
+        assert_eq!(shown(&pieces_of_call(&wrapped)), "- 1\n- 2\n");
     }
 
     #[test]
@@ -236,6 +242,32 @@ mod tests {
         assert_eq!(shown(&pieces_of_contents(std::slice::from_ref(&one))), "one\n");
         let two = ResourceContents::text("demo://b", "two\n");
         assert_eq!(shown(&pieces_of_contents(&[one, two])), "demo://a:\none\ndemo://b:\ntwo\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_tool_returns_steers_the_terminal(text in hazardous(), key in hazardous()) {
+            let mut link = Resource::new(text.clone(), key.clone());
+            link.description = Some(text.clone());
+            let result = CallToolResult {
+                content: vec![
+                    Content::text(text.clone()),
+                    Content::image(&[0], text.clone()),
+                    Content::embedded(ResourceContents::text(text.clone(), text.clone()).mime(key.clone())),
+                    Content::embedded(ResourceContents::blob(text.clone(), &[1]).mime(text.clone())),
+                    Content::link(link),
+                ],
+                structured: Some(json!({ key: [{ "a": text.clone(), "b": 1 }, { "a": text, "b": 2 }] }).into()),
+                ..CallToolResult::default()
+            };
+            let shown = shown(&pieces_of_call(&result));
+            prop_assert!(!shown.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{:?}", shown);
+        }
+    }
+
+    /// Text of which a good part is what terminals obey.
+    fn hazardous() -> impl Strategy<Value = String> {
+        "([a-z \n]|[\u{0}-\u{1f}]|[\u{7f}-\u{9f}]|[\u{200b}-\u{206f}]|[\u{e0000}-\u{e007f}]){0,24}"
     }
 
     #[test]

@@ -1,6 +1,9 @@
+use std::convert::Infallible;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 use super::progress::Stage;
 use super::width::terminal_columns;
@@ -16,12 +19,16 @@ pub(crate) struct Screen {
     talkative: bool,
     quiet: bool,
     state: Mutex<State>,
+    /// Wakes whoever draws what came too soon after the last.
+    stale: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     bar: Option<String>,
     drawn: Option<Instant>,
+    /// What is on the screen is not the last that was said.
+    stale: bool,
 }
 
 const CLEAR_LINE: &str = "\r\x1b[2K";
@@ -31,7 +38,7 @@ impl Screen {
     pub(crate) fn new(quiet: bool, talkative: bool) -> Self {
         let is_terminal =
             io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { is_terminal, talkative, quiet, state: Mutex::default() }
+        Self { is_terminal, talkative, quiet, state: Mutex::default(), stale: Notify::new() }
     }
 
     /// Writes words above the bar.
@@ -60,11 +67,27 @@ impl Screen {
         let mut state = self.lock();
         let bar = stage.bar(terminal_columns());
         let early = state.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW);
-        if !early {
+        if early {
+            state.stale = true;
+            self.stale.notify_one();
+        } else {
             write(&format!("{CLEAR_LINE}{bar}"));
-            state.drawn = Some(Instant::now());
+            (state.drawn, state.stale) = (Some(Instant::now()), false);
         }
         state.bar = Some(bar);
+    }
+
+    /// Draws what came too soon after the last, a moment later. It never returns.
+    pub(crate) async fn keep_drawn(&self) -> Infallible {
+        loop {
+            self.stale.notified().await;
+            tokio::time::sleep(REDRAW).await;
+            let mut state = self.lock();
+            if let (true, Some(bar)) = (state.stale, &state.bar) {
+                write(&format!("{CLEAR_LINE}{bar}"));
+                (state.drawn, state.stale) = (Some(Instant::now()), false);
+            }
+        }
     }
 
     /// Takes the bar away.

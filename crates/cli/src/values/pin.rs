@@ -1,16 +1,12 @@
 use trunkline_protocol::{Level, Revision};
 
-/// Reads a revision, or an era, which stands for its newest revision.
+/// Reads a revision by its date.
 ///
 /// # Errors
 /// A sentence for whoever typed it.
 pub(crate) fn parse_revision(text: &str) -> Result<Revision, String> {
     let all = Revision::ALL.map(Revision::as_str).join(", ");
-    match text {
-        "modern" => Ok(Revision::NEWEST),
-        "legacy" => Ok(Revision::NEWEST_LEGACY),
-        _ => Revision::parse(text).ok_or_else(|| format!("write legacy, modern, or one of {all}")),
-    }
+    Revision::parse(text).ok_or_else(|| format!("write one of {all}"))
 }
 
 /// Reads the level of a server's log messages.
@@ -27,10 +23,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_era_stands_for_its_newest_revision() {
+    fn revisions_are_given_by_their_dates() {
         for (text, expected) in [
-            ("modern", Some("2026-07-28")),
-            ("legacy", Some("2025-11-25")),
+            ("2026-07-28", Some("2026-07-28")),
+            ("modern", None),
             ("2024-11-05", Some("2024-11-05")),
             ("2024-10-07", None),
             ("", None),

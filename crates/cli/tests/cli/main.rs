@@ -6,6 +6,8 @@ mod bare_client;
 #[cfg(all(test, target_os = "linux"))]
 mod canary;
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod http;

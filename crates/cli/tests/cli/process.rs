@@ -100,6 +100,14 @@ impl Running {
         Self::spawn(command)
     }
 
+    /// Starts the command in a folder.
+    #[track_caller]
+    pub(crate) fn start_in(args: &[&str], folder: &Path) -> Self {
+        let mut command = command(args);
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
     #[track_caller]
     fn spawn(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

@@ -77,7 +77,7 @@ impl Inner {
                 params: self.tools.headers(call),
                 level: self.level(),
             };
-            session.edge.check(&call.method)?;
+            session.edge.check(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let mut running = Running::new(session, self.carrier.request(outgoing), call, self);
             match running.wait(self, call, siblings_within).await? {

@@ -90,11 +90,6 @@ impl Exchange {
         Self { arrivals: Arrivals::Channel(waiting) }
     }
 
-    /// Makes an exchange that is over before it began.
-    pub(crate) fn lost(loss: Loss) -> Self {
-        Self::new(futures_util::stream::iter([Arrived::Lost(loss)]))
-    }
-
     /// Polls for what the server says next; `None` after the last word.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
         let arrived = match &mut self.arrivals {

@@ -117,7 +117,7 @@ async fn shake_hands(
 ) -> Result<Connected, Error> {
     let what = format!("initialize at {offered}");
     match handshake::initialize(&*open.carrier, plan, offered).await {
-        Ok((_, described)) if plan.pin.is_some_and(|pin| pin != described.revision) => {
+        Ok((_, described)) if plan.refuses(described.revision) => {
             attempts.note(what, format!("answered with {}", described.revision));
             let cause = format!("the server does not speak {offered}, but {}", described.revision);
             Err(attempts.unreachable(source, cause))

@@ -9,7 +9,8 @@ use trunkline_server::HostOptions;
 use crate::support::{Act, Answers, Life, Script, accept, connect, or_handshake, server, settle, within};
 
 fn forms() -> Answers {
-    Answers::new(|_| panic!("steps are answered by whoever makes them"))
+    let forms = ClientCapabilities::default().with_form();
+    Answers::new(|_| panic!("steps are answered by whoever makes them")).declaring(forms)
 }
 
 async fn asked(client: &Client, call: Call) -> Round {

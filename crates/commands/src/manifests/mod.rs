@@ -7,7 +7,8 @@ mod rule;
 mod scan;
 mod watch;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 
 use std::path::PathBuf;
@@ -80,6 +81,11 @@ impl Manifests {
     pub fn limits(mut self, limits: ManifestLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Offers the manifests as resources of a server.
+    pub fn add_to(&self, server: trunkline_server::Server) -> trunkline_server::Server {
+        server.resources_from(self.provider())
     }
 
     pub(crate) fn provider(&self) -> ManifestProvider {

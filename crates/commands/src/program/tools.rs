@@ -43,7 +43,7 @@ impl Program {
             None => server,
         };
         Ok(match &self.manifests {
-            Some(manifests) => server.resources_from(manifests.provider()),
+            Some(manifests) => manifests.add_to(server),
             None => server,
         })
     }
@@ -66,7 +66,8 @@ impl Program {
         let mut tool = Tool::new(leaf.name())
             .title(leaf.title())
             .description(leaf.description())
-            .input_schema(leaf.schema().clone());
+            .input_schema(leaf.schema().clone())
+            .held_to(leaf.schema_of_each().clone());
         if let Some(hints) = self.hints(leaf) {
             tool = tool.annotations(hints);
         }
@@ -91,7 +92,7 @@ impl Program {
         let way = match &self.runner {
             Runner::Itself => Way::Child(std::env::current_exe().map_err(ProgramError::Executable)?),
             Runner::Executable(path) => Way::Child(path.clone()),
-            Runner::Function(function) => Way::Function(function.clone(), self.command.clone()),
+            Runner::Function(function) => Way::Function(function.clone(), Box::new(self.command.clone())),
         };
         let mut base = process::Command::new(match &way {
             Way::Child(path) => path.clone().into_os_string(),
@@ -125,7 +126,7 @@ struct Running {
 
 enum Way {
     Child(PathBuf),
-    Function(Function, Command),
+    Function(Function, Box<Command>),
 }
 
 impl Running {
@@ -139,7 +140,10 @@ impl Running {
         let leaf = tree.leaves().get(at).ok_or_else(|| ToolError::said("the command is gone"))?;
         let arguments: Map<String, Value> = arguments.decode()?;
         let line = tree.argv(leaf, &arguments)?;
-        let title = format!("{} {}", self.name, leaf.title());
+        let title = match leaf.words().as_slice() {
+            [] => self.name.clone(),
+            words => format!("{} {}", self.name, words.join(" ")),
+        };
         let reading = if leaf.writes_json() { Reading::Json } else { Reading::Text };
         match &self.way {
             Way::Child(_) => {
@@ -148,7 +152,7 @@ impl Running {
             }
             Way::Function(function, command) => {
                 let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
-                let read = command.clone().try_get_matches_from(name.into_iter().chain(line));
+                let read = Command::clone(command).try_get_matches_from(name.into_iter().chain(line));
                 let matches = match read {
                     // Clap shows the version itself.
                     Err(shown) if !shown.use_stderr() => return Ok(CallToolResult::text(shown.to_string())),

@@ -146,10 +146,10 @@ impl Argument {
             Shape::One => Value::Object(one),
             Shape::Maybe if self.missing.is_none() => Value::Object(one),
             Shape::Maybe => json!({ "anyOf": [one, { "const": true, "description": "without a value" }] }),
-            Shape::Repeated | Shape::Joined => list(one.into(), self.required.into(), usize::MAX),
-            Shape::Sequence { least, most } => list(one.into(), *least, *most),
+            Shape::Repeated | Shape::Joined => list(&one.into(), self.required.into(), usize::MAX),
+            Shape::Sequence { least, most } => list(&one.into(), *least, *most),
             Shape::Sequences { least, most } => {
-                list(list(one.into(), *least, *most), self.required.into(), usize::MAX)
+                list(&list(&one.into(), *least, *most), self.required.into(), usize::MAX)
             }
         };
         match schema {
@@ -208,7 +208,7 @@ fn has_env_value(arg: &Arg) -> bool {
     arg.get_env().is_some_and(|name| std::env::var_os(name).is_some())
 }
 
-fn list(items: Value, least: usize, most: usize) -> Value {
+fn list(items: &Value, least: usize, most: usize) -> Value {
     let mut schema = json!({ "type": "array", "items": items });
     if let Some(schema) = schema.as_object_mut() {
         schema.extend((least > 0).then(|| ("minItems".to_owned(), least.into())));

@@ -13,6 +13,8 @@ pub struct Leaf {
     pub(super) description: String,
     pub(super) arguments: Vec<Argument>,
     pub(super) schema: Value,
+    /// The same without what arguments have to do with each other, of which the program itself tells best.
+    pub(super) each: Value,
     /// Options that are always there.
     pub(super) always: Vec<Always>,
     /// Words that are always there, such as the `--version` of a tool that shows it.
@@ -62,6 +64,10 @@ impl Leaf {
     /// Returns the JSON Schema of a call's arguments.
     pub fn schema(&self) -> &Value {
         &self.schema
+    }
+
+    pub(crate) fn schema_of_each(&self) -> &Value {
+        &self.each
     }
 
     /// Returns the words that policies are matched against: the path, or for the program's version `--version`.

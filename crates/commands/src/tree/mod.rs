@@ -22,10 +22,12 @@ use serde_json::{Map, Value};
 use self::argument::{Argument, Shape};
 pub use self::argv::ArgvError;
 use self::argv::{Layout, Prefix};
+pub(crate) use self::argv::{MOST_LINE_BYTES, MOST_WORD_BYTES};
 use self::leaf::Always;
 pub use self::leaf::Leaf;
+pub(crate) use self::name::legal;
 use self::relations::Relations;
-use self::schema::schema;
+use self::schema::schemas;
 use self::spelling::Spelling;
 use self::twin::Twin;
 
@@ -154,6 +156,7 @@ impl Walk<'_> {
             description: about.unwrap_or_else(|| format!("Runs `{}`.", words())),
             arguments,
             schema: Value::Null,
+            each: Value::Null,
             always: always.into_iter().collect(),
             fixed: Vec::new(),
         });
@@ -199,6 +202,7 @@ fn version(command: &Command, leaves: &[Leaf]) -> Option<Leaf> {
         description: format!("Shows the version of {}.", command.get_name()),
         arguments: Vec::new(),
         schema: Value::Null,
+        each: Value::Null,
         always: Vec::new(),
         fixed: vec!["--version".to_owned()],
     })
@@ -232,7 +236,7 @@ impl Leaf {
             relations.find_needs(command, &self.arguments, |call| self.read(twin, layout, call)?.err());
             self.find_missing(&relations, twin);
         }
-        self.schema = schema(&self.arguments, &relations);
+        (self.schema, self.each) = schemas(&self.arguments, &relations);
     }
 }
 

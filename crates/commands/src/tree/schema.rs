@@ -3,8 +3,15 @@ use serde_json::{Map, Value, json};
 use super::argument::Argument;
 use super::relations::Relations;
 
-/// Makes the JSON Schema of a call's arguments.
-pub(super) fn schema(arguments: &[Argument], relations: &Relations) -> Value {
+/// Makes the JSON Schema of a call's arguments, and the same without what they have to do with each other.
+pub(super) fn schemas(arguments: &[Argument], relations: &Relations) -> (Value, Value) {
+    let each = each(arguments, relations);
+    let mut whole = each.clone();
+    relations.add_to(&mut whole, arguments);
+    (whole.into(), each.into())
+}
+
+fn each(arguments: &[Argument], relations: &Relations) -> Map<String, Value> {
     let properties: Map<String, Value> = arguments
         .iter()
         .enumerate()
@@ -22,6 +29,5 @@ pub(super) fn schema(arguments: &[Argument], relations: &Relations) -> Value {
         schema.insert("required".to_owned(), json!(required));
     }
     schema.insert("additionalProperties".to_owned(), false.into());
-    relations.add_to(&mut schema, arguments);
-    schema.into()
+    schema
 }

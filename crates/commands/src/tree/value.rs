@@ -23,8 +23,11 @@ pub(super) enum ValueKind {
     Choice(Vec<(String, Option<String>)>),
 }
 
+/// A type of whole numbers, its least and its most.
+type Integer = (fn() -> TypeId, i128, i128);
+
 /// The whole numbers that clap knows without the help of the program's author.
-const INTEGERS: &[(fn() -> TypeId, i128, i128)] = &[
+const INTEGERS: &[Integer] = &[
     (TypeId::of::<u8>, u8::MIN as i128, u8::MAX as i128),
     (TypeId::of::<u16>, u16::MIN as i128, u16::MAX as i128),
     (TypeId::of::<u32>, u32::MIN as i128, u32::MAX as i128),

@@ -20,6 +20,7 @@ use crate::core::now;
 use crate::edge::legacy::{self, Begun, Carriage, LiveSession};
 use crate::edge::{Answer, Event};
 use crate::env::Env;
+use crate::unanswered::Reserved;
 
 impl Inner {
     /// Opens a session.
@@ -59,6 +60,7 @@ impl Inner {
         message: Message,
         principal: &Principal,
         env: Env,
+        reserved: Option<Reserved>,
     ) -> Answered {
         let accepts = heads.accepts();
         let id = match &message {
@@ -68,7 +70,8 @@ impl Inner {
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
         let sets_level =
             matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
-        let begun = legacy::begin(&self.core, &session, message, &Carriage { may_ask: accepts.stream, env });
+        let carriage = Carriage { may_ask: accepts.stream, env };
+        let begun = legacy::begin(&self.core, &session, message, &carriage).keep(reserved);
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
         }
@@ -82,6 +85,7 @@ impl Inner {
         messages: Vec<Result<Message, Malformed>>,
         principal: &Principal,
         env: Env,
+        reserved: Option<Reserved>,
     ) -> Answered {
         let accepts = heads.accepts();
         if matches!(heads.session, Mirrored::Absent) {
@@ -90,7 +94,7 @@ impl Inner {
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let carriage = Carriage { may_ask: accepts.stream, env };
-        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage);
+        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage).keep(reserved);
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
 

@@ -43,7 +43,10 @@ impl ToolEntry {
         let schema = Value::Object(schema);
         described.input_schema = Raw::from(&schema);
         let mirrored = MirroredParams::from_schema(&schema);
-        let check = ArgumentCheck::new(schema, before, tool.validators);
+        let held_to =
+            tool.held_to.map(|held_to| held_to.get().map_err(|error| error.to_string())).transpose();
+        let check = held_to
+            .and_then(|held_to| ArgumentCheck::new(held_to.unwrap_or(schema), before, tool.validators));
         let output = output_check(tool.output, &mut described);
         match (check, mirrored, output, tool.run) {
             (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {

@@ -43,6 +43,7 @@ pub struct Tool {
     described: model::Tool,
     aliases: Vec<String>,
     input: Input,
+    held_to: Option<Raw>,
     output: Output,
     mirrors: Vec<(String, String)>,
     validators: Vec<Check>,
@@ -78,6 +79,7 @@ impl Tool {
             described: model::Tool { name: name.into(), ..model::Tool::default() },
             aliases: Vec::new(),
             input: Input::Unknown,
+            held_to: None,
             output: Output::None,
             mirrors: Vec::new(),
             validators: Vec::new(),
@@ -169,6 +171,13 @@ impl Tool {
     /// Sets the JSON Schema of the arguments, which every call is then checked against.
     pub fn input_schema(mut self, schema: impl Into<Raw>) -> Self {
         self.input = Input::Given(schema.into());
+        self
+    }
+
+    /// Holds calls to another JSON Schema than the one that is listed, for a handler that says itself, and better, what else
+    /// is wrong with them.
+    pub fn held_to(mut self, schema: impl Into<Raw>) -> Self {
+        self.held_to = Some(schema.into());
         self
     }
 

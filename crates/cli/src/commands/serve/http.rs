@@ -8,11 +8,10 @@ use tokio::net::TcpListener;
 use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, PortFile, SsePaths};
 use trunkline_server::{Host, Metrics};
 
-use super::ServeArgs;
 use super::banner::Banner;
 use super::health::{self, Audience, Probes, ProbesAlone};
 use super::options::HttpArgs;
-use crate::builtin;
+use super::{Offer, ServeArgs};
 use crate::exit::{Exit, Failure, say};
 use crate::signals::Departure;
 use crate::values::ListenAddress;
@@ -23,6 +22,7 @@ use crate::values::ListenAddress;
 /// Something that was configured cannot be used, the address cannot be listened on, or calls had to be ended.
 pub(super) async fn serve(
     args: &ServeArgs,
+    offer: &Offer,
     host: &Host,
     metrics: &Metrics,
     departure: &Departure,
@@ -43,7 +43,7 @@ pub(super) async fn serve(
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
-    announce(args, address);
+    announce(args, offer, address);
     let drained = tokio::select! {
         never = departure.follow(signals, args.http.drain_delay) => match never {},
         never = serve_admin(admin, args.grace) => match never {},
@@ -153,8 +153,8 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     options
 }
 
-fn announce(args: &ServeArgs, address: SocketAddr) {
-    let builtin = builtin::names(&args.builtin);
+fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr) {
+    let builtin = offer.names();
     let http = &args.http;
     let banner = Banner {
         address,

@@ -44,6 +44,9 @@ enum Stage {
 async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
     // Nobody closes the semaphore.
     let permit = shared.places.clone().acquire_owned().await.ok();
+    if outgoing.needs_listener() {
+        shared.until_listening().await;
+    }
     let mut guard = Guard::new(&shared, &outgoing);
     let id = outgoing.id;
     let (answer, mut response) = match shared.send(&mut outgoing).await {

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
@@ -25,6 +25,9 @@ use crate::carrier::{Aside, Loss, LossKind, Mirror, Outgoing, Posted, Reach};
 
 /// How long the server has to take a notification or an answer.
 const POSTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a server may take to say whether it has a standing stream, before a request that needs one is sent anyway.
+const LISTENING_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long what is still being posted at the end is waited for.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
@@ -79,7 +82,17 @@ enum Standing {
     /// It is opened once the handshake is over.
     Due,
     /// It is driven by a task.
-    On(AbortHandle),
+    On(Listener),
+}
+
+/// The task that drives the standing stream.
+#[derive(Debug)]
+struct Listener {
+    task: AbortHandle,
+    /// Whether the server has said for the first time if there is such a stream.
+    is_settled: watch::Receiver<bool>,
+    /// Until when that is waited for.
+    until: Instant,
 }
 
 /// Why there is no stream.
@@ -144,8 +157,8 @@ impl Shared {
     /// Forgets the session, and returns it.
     fn leave(&self) -> Session {
         let mut state = self.lock();
-        if let Standing::On(task) = std::mem::take(&mut state.standing) {
-            task.abort();
+        if let Standing::On(listener) = std::mem::take(&mut state.standing) {
+            listener.task.abort();
         }
         std::mem::take(&mut state.session)
     }
@@ -236,10 +249,26 @@ impl Shared {
     }
 
     /// Starts the task that drives the standing stream, if it is due.
-    pub(super) fn stand(&self, start: impl FnOnce() -> AbortHandle) {
+    pub(super) fn stand(&self, start: impl FnOnce(watch::Sender<bool>) -> AbortHandle) {
         let mut state = self.lock();
         if matches!(state.standing, Standing::Due) {
-            state.standing = Standing::On(start());
+            let (settle, is_settled) = watch::channel(false);
+            let until = Instant::now() + LISTENING_WITHIN;
+            state.standing = Standing::On(Listener { task: start(settle), is_settled, until });
+        }
+    }
+
+    /// Waits until the standing stream is there, or it is clear that it is not, or that takes too long. There are servers
+    /// that drop what they have to say if nobody listens.
+    pub(super) async fn until_listening(&self) {
+        let waiting = match &self.lock().standing {
+            Standing::On(listener) if !*listener.is_settled.borrow() => {
+                Some((listener.is_settled.clone(), listener.until))
+            }
+            _ => None,
+        };
+        if let Some((mut is_settled, until)) = waiting {
+            let _ = timeout_at(until, is_settled.wait_for(|is_settled| *is_settled)).await;
         }
     }
 

@@ -12,6 +12,7 @@ use super::refuse;
 use crate::call::{Call, Context, Shared, Surroundings};
 use crate::core::Core;
 use crate::env::Env;
+use crate::unanswered::Reserved;
 
 const ID_IN_USE: &str = "a request with this id is still running";
 
@@ -23,6 +24,16 @@ pub(crate) enum Begun {
     Answer(Answer),
     /// It runs.
     Exchange(LegacyExchange),
+}
+
+impl Begun {
+    /// Keeps the room of a large message for as long as what it began may hold any of it.
+    pub(crate) fn keep(mut self, reserved: Option<Reserved>) -> Self {
+        if let (Self::Exchange(exchange), Some(reserved)) = (&mut self, reserved) {
+            exchange.keep(reserved);
+        }
+        self
+    }
 }
 
 /// What carries a message, as far as its calls need to know.
@@ -76,7 +87,7 @@ pub(crate) fn begin_batch(
     if calls.is_empty() && answers.is_empty() {
         return Begun::Accepted;
     }
-    Begun::Exchange(LegacyExchange::Batch { calls, answers })
+    Begun::Exchange(LegacyExchange::Batch { calls, answers, _reserved: None })
 }
 
 fn is_modern(message: &Result<Message, Malformed>) -> bool {

@@ -14,6 +14,7 @@ use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
 use crate::core::InFlight;
 use crate::metrics::Ended;
+use crate::unanswered::Reserved;
 
 /// How long a handler that wants to be called again, and asks nothing, is left alone.
 const CALL_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -49,6 +50,13 @@ impl LegacyCall {
 
     pub(super) fn id(&self) -> &Id {
         &self.id
+    }
+
+    /// Keeps the room of a large request while the call runs.
+    pub(super) fn keep(&self, reserved: Reserved) {
+        if let Some(running) = &self.running {
+            running.shared().keep(reserved);
+        }
     }
 
     /// Polls for what the carrier must do next.

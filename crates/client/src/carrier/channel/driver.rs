@@ -210,16 +210,16 @@ impl<C: Channel> Driver<C> {
         let id = request.id.clone();
         // Servers ask for roots whenever they like.
         let is_for_anybody = request.method == ROOTS;
-        let refused = match self.table.asking() {
+        let taken = match self.table.asking() {
             Some((entry, is_only)) => {
                 entry.open.push(id.clone());
                 let certain = is_only && !is_for_anybody;
                 let asked = Asked::over_channel(request, self.shared.clone(), certain);
-                entry.slot.question(asked).map_err(Asked::settle).is_err()
+                entry.slot.question(asked)
             }
-            None => self.aside.question(request).is_err(),
+            None => self.aside.question(request).is_ok(),
         };
-        if refused {
+        if !taken {
             self.table.settle(&id);
             self.refuse(&id, &Refusal::TOO_MANY);
         }

@@ -45,8 +45,9 @@ impl Slot {
         });
     }
 
-    /// Leaves a question, or gives it back if too many wait.
-    pub(super) fn question(&self, question: Asked) -> Result<(), Asked> {
+    /// Leaves a question; reports whether there was room for it, and settles it if not.
+    #[must_use]
+    pub(super) fn question(&self, question: Asked) -> bool {
         let mut refused = None;
         self.change(|state| {
             if state.questions >= MOST_QUESTIONS {
@@ -56,7 +57,7 @@ impl Slot {
                 state.before.push_back(Arrived::Question(question));
             }
         });
-        refused.map_or(Ok(()), Err)
+        refused.map(Asked::settle).is_none()
     }
 
     /// Leaves the last word.

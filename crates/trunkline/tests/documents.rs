@@ -81,6 +81,7 @@ fn files_that_documents_name_are_there() {
         "SECURITY.md",
         "docs/command-line.md",
         "docs/configuration.md",
+        "docs/commands.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/write-a-transport.md",

@@ -68,6 +68,12 @@ impl Failure {
         if self.hint.is_some() { self } else { self.hint(hint) }
     }
 
+    /// Keeps the first line alone, where the rest is told elsewhere.
+    pub(crate) fn in_short(self) -> Self {
+        let first = self.what.lines().next().unwrap_or_default().to_owned();
+        Self { what: first, hint: None, ..self }
+    }
+
     /// Says whether the failure is told to a program, as one line of JSON.
     pub(crate) fn in_form(self, json: bool) -> Self {
         Self { json, ..self }

@@ -40,6 +40,7 @@ mod tally;
 mod testing;
 mod text_arguments;
 mod tool;
+mod unanswered;
 mod unread;
 
 pub use trunkline_protocol as protocol;

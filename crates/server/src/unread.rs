@@ -99,6 +99,11 @@ pub(crate) struct Holding {
 pub(crate) struct Cut;
 
 impl Cut {
+    /// Reports whether this is why a connection broke.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()).is_some()
+    }
+
     /// Counts it, logs it, and returns what the peer's connection breaks with.
     pub(crate) fn carry_out(self) -> io::Error {
         process::cut_slow_reader();

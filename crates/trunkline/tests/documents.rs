@@ -79,6 +79,7 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/command-line.md",
         "docs/configuration.md",
         "docs/commands.md",
         "docs/limits.md",
@@ -161,6 +162,7 @@ fn every_default_is_in_the_document_of_limits() {
             calls_per_channel: count,
             queued_bytes: size,
             unread_bytes: size,
+            unanswered_bytes: size,
             parked_for: time,
             parked_per_principal: count,
             parked: count,
@@ -248,7 +250,6 @@ fn size(bytes: usize) -> String {
 
 fn time(duration: Duration) -> String {
     match duration.as_secs() {
-        0 => format!("{} ms", duration.as_millis()),
         0 => format!("{} ms", duration.as_millis()),
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),

@@ -8,14 +8,14 @@ use trunkline_client::{Attempt, Client, Error};
 
 use super::info::{capability_words, era};
 use crate::connect::{
-    AskArgs, ConnectArgs, Person, Resolved, Words, builder, failed, help, in_runtime, interrupted, leave,
-    print, resolve, shows_credentials,
+    AskArgs, ConnectArgs, Person, Resolved, Words, builder, failed_to_connect, help, in_runtime, interrupted,
+    leave, print, resolve, shows_credentials,
 };
 use crate::doctor::{Report, look_at_offers, look_at_speed, look_at_way};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::signals::Signals;
-use crate::terminal::{Screen, Sheet};
+use crate::terminal::{Screen, Sheet, visible_line};
 
 /// Look at each step of the way to a server, and at what it offers
 #[derive(Debug, Args)]
@@ -47,9 +47,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
 
 async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Result<(), Failure> {
     let resolved = resolve(&args.connect, target)?;
+    let screen = Arc::new(Screen::new(args.connect.quiet, args.connect.verbose));
+    if let Some(announcement) = &resolved.announcement {
+        screen.say(&format!("{}\n", visible_line(announcement)));
+    }
     let mut report = Report::default();
     let examined = tokio::select! {
-        examined = look(args, &resolved, &mut report) => examined,
+        examined = look(args, &resolved, &screen, &mut report) => examined,
         _ = signals.next() => return Err(interrupted()),
     };
     let text = if args.connect.json {
@@ -63,24 +67,27 @@ async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Re
     if report.has_problems() || (args.strict && report.has_warnings()) {
         return Err(Failure::new(Exit::Failed, report.summary()));
     }
-    Screen::new(args.connect.quiet, false).say(&format!("{}\n", report.summary()));
+    screen.say(&format!("{}\n", report.summary()));
     Ok(())
 }
 
 /// Goes the whole way; what is found on it is in the report, however far it leads.
-async fn look(args: &DoctorArgs, resolved: &Resolved, report: &mut Report) -> Result<Client, Failure> {
-    look_at_way(&resolved.target, args.connect.timeout, report).await?;
-    let screen = Arc::new(Screen::new(args.connect.quiet, args.connect.verbose));
-    let person = Person::new(&args.connect, &AskArgs::default(), Arc::clone(&screen))?;
-    let builder = builder(&args.connect, resolved, &person, &screen)?;
+async fn look(
+    args: &DoctorArgs,
+    resolved: &Resolved,
+    screen: &Arc<Screen>,
+    report: &mut Report,
+) -> Result<Client, Failure> {
+    look_at_way(resolved, args.connect.timeout, report).await?;
+    let person = Person::new(&args.connect, &AskArgs::default(), Arc::clone(screen))?;
+    let builder = builder(&args.connect, resolved, &person, screen)?;
     let shown = shows_credentials(&args.connect, resolved);
     let begun = Instant::now();
     let client = match builder.connect(resolved.target.clone()).await {
         Ok(client) => client,
         Err(error) => {
             tell_of_failure(&error, shown, report);
-            // The attempts are in the report already.
-            return Err(Failure::new(failed(error.clone()).exit(), error));
+            return Err(failed_to_connect(error, &resolved.label).in_short());
         }
     };
     let took = begun.elapsed();

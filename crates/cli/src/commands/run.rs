@@ -19,8 +19,7 @@ use crate::terminal::Style;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An argument is name=value, name:=json, name=@file or @file, by what the file\n\
-says of it; `trunkline help arguments` says more, and `trunkline explain NAME`\n\
-shows what a command takes.\n\n\
+says of it; `trunkline help arguments` and `trunkline explain NAME` say more.\n\n\
 Examples:\n  \
 trunkline run log count=5\n  \
 trunkline run push branch=main --answer accept")]

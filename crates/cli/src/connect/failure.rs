@@ -8,8 +8,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) fn failed(error: Error) -> Failure {
     match error {
         Error::Unreachable(unreachable) => {
-            let what = format!("{unreachable}{}", attempts(&unreachable.attempts));
-            Failure::new(Exit::Unreachable, what).hint("`trunkline doctor` looks at each step of the way")
+            unreached(&unreachable.target, &unreachable.cause, &unreachable.attempts)
         }
         Error::Unauthorized { .. } | Error::Status { status: 401 | 403, .. } => {
             Failure::new(Exit::Unauthorized, error)
@@ -25,6 +24,19 @@ pub(crate) fn failed(error: Error) -> Failure {
         }
         error => Failure::new(Exit::Failed, error),
     }
+}
+
+/// Turns what went wrong while connecting into words; the target has the name that it has for people.
+pub(crate) fn failed_to_connect(error: Error, label: &str) -> Failure {
+    match error {
+        Error::Unreachable(unreachable) => unreached(label, &unreachable.cause, &unreachable.attempts),
+        error => failed(error),
+    }
+}
+
+fn unreached(label: &str, cause: &str, tried: &[Attempt]) -> Failure {
+    let what = format!("cannot connect to {label}: {cause}{}", attempts(tried));
+    Failure::new(Exit::Unreachable, what).hint("`trunkline doctor` looks at each step of the way")
 }
 
 /// Lists what was tried, a line for each, if there was more than one thing.

@@ -12,7 +12,7 @@ mod session;
 mod words;
 
 pub(crate) use self::build::{builder, shows_credentials};
-pub(crate) use self::failure::failed;
+pub(crate) use self::failure::{failed, failed_to_connect};
 pub(crate) use self::input::read_input;
 pub(crate) use self::options::{AskArgs, ConnectArgs, help};
 pub(crate) use self::person::Person;

@@ -11,6 +11,8 @@ use crate::exit::Failure;
 /// What a target stands for, with what its configuration says beside.
 pub(crate) struct Resolved {
     pub(crate) target: Target,
+    /// What the target is called where people read it: with variables by name and not by value.
+    pub(crate) label: String,
     /// Headers of the configuration; those of the command line come on top.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) timeout: Option<Duration>,
@@ -23,7 +25,10 @@ pub(crate) struct Resolved {
 /// # Errors
 /// The name is configured nowhere, or a variable is not where it should be.
 pub(crate) fn resolve(args: &ConnectArgs, target: Target) -> Result<Resolved, Failure> {
-    let plain = |target| Resolved { target, headers: Vec::new(), timeout: None, announcement: None };
+    let plain = |target: Target| {
+        let label = target.to_string();
+        Resolved { target, label, headers: Vec::new(), timeout: None, announcement: None }
+    };
     match target {
         Target::Command(command) => Ok(plain(surround(args, command)?.into())),
         Target::Name { name, .. } => by_name(args, &name),
@@ -36,19 +41,16 @@ fn by_name(args: &ConnectArgs, name: &str) -> Result<Resolved, Failure> {
     let timeout = found.server.timeout;
     match &found.server.reach {
         Reach::Program(program) => {
-            let announcement = format!("starting {} ({})", program.command_line(), found.file);
-            let command = surround(args, command(program))?;
-            Ok(Resolved {
-                target: command.into(),
-                headers: Vec::new(),
-                timeout,
-                announcement: Some(announcement),
-            })
+            let label = program.command_line();
+            let announcement = Some(format!("starting {label} ({})", found.file));
+            let target = surround(args, command(program))?.into();
+            Ok(Resolved { target, label, headers: Vec::new(), timeout, announcement })
         }
         Reach::Endpoint(endpoint) => {
+            let label = endpoint.address();
             let target = endpoint.url.expose().parse::<Target>();
-            let target = target.map_err(|error| target_failure(&endpoint.address(), &error))?;
-            Ok(Resolved { target, headers: headers(endpoint), timeout, announcement: None })
+            let target = target.map_err(|error| target_failure(&label, &error))?;
+            Ok(Resolved { target, label, headers: headers(endpoint), timeout, announcement: None })
         }
     }
 }

@@ -5,6 +5,7 @@ use trunkline_client::transport::dial::{DialError, DialOptions, Dialer, Route, S
 use trunkline_client::transport::{Target, Url};
 
 use super::report::Report;
+use crate::connect::Resolved;
 use crate::exit::{Exit, Failure};
 
 /// Looks at the way to a server before anything is said to it, as far as there is one.
@@ -12,25 +13,23 @@ use crate::exit::{Exit, Failure};
 /// # Errors
 /// The way ends early; the report says where.
 pub(crate) async fn look_at_way(
-    target: &Target,
+    resolved: &Resolved,
     within: Option<Duration>,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    match target {
-        Target::Url(url) => look_at_address(url, within, report).await,
-        Target::Command(command) => {
-            report.good("program", &command.to_string());
-            Ok(())
+    match &resolved.target {
+        Target::Url(url) => {
+            report.good("address", &resolved.label);
+            look_at_address(url, within, report).await
         }
-        other => {
-            report.good("target", &other.to_string());
+        _ => {
+            report.good("program", &resolved.label);
             Ok(())
         }
     }
 }
 
 async fn look_at_address(url: &Url, within: Option<Duration>, report: &mut Report) -> Result<(), Failure> {
-    report.good("address", &url.to_string());
     let mut options = DialOptions::default();
     if let Some(within) = within {
         options.connect_timeout = within;
@@ -42,7 +41,7 @@ async fn look_at_address(url: &Url, within: Option<Duration>, report: &mut Repor
         }
         Err(error) => {
             tell_of_failure(url, &error, report);
-            Err(Failure::new(Exit::Unreachable, format!("cannot connect to {url}: {error}")))
+            Err(Failure::new(Exit::Unreachable, format!("{url} cannot be reached")))
         }
     }
 }

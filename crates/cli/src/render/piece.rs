@@ -74,12 +74,15 @@ pub(crate) fn pieces_of_call(result: &CallToolResult) -> Vec<Piece> {
     let mut structured = result.structured.as_ref();
     let mut pieces = Vec::new();
     for block in &result.content {
-        let repeated = block.as_text().zip(structured).and_then(|(text, value)| repeated(text, value));
-        if let Some(value) = repeated {
+        let both = block.as_text().zip(structured);
+        if let Some(value) = both.and_then(|(text, value)| repeated(text, value)) {
             pieces.push(Piece::Structured(value));
             structured = None;
         } else {
             push_content(block, &mut pieces);
+            if both.is_some_and(|(text, value)| only_wraps(value, text)) {
+                structured = None;
+            }
         }
     }
     pieces.extend(structured.map(|value| Piece::Structured(value.clone())));
@@ -170,10 +173,19 @@ fn repeated(text: &str, value: &Raw) -> Option<Raw> {
     if parsed(value.as_str()).as_ref() == Some(&said) {
         return Some(value.clone());
     }
-    // Before 2026-07-28 what is no object was wrapped into one.
-    let mut members = value.members().ok()?;
-    let inner = members.take("result").filter(|_| members.is_empty())?;
-    (parsed(inner.as_str()).as_ref() == Some(&said)).then_some(inner)
+    let members = value.members().ok()?;
+    let [(name, inner)] = members.iter().collect::<Vec<_>>()[..] else { return None };
+    // Before 2026-07-28 what is no object was wrapped into one; another name than this one says something.
+    let shown = if name == "result" { inner } else { value };
+    (parsed(inner.as_str()).as_ref() == Some(&said)).then(|| shown.clone())
+}
+
+/// Reports whether a value has nothing but a text in one member, as some servers write what is text.
+fn only_wraps(value: &Raw, text: &str) -> bool {
+    let members = value.members().unwrap_or_default();
+    let mut members = members.iter();
+    let is_it = members.next().is_some_and(|(_, member)| member.as_text().as_deref() == Some(text));
+    is_it && members.next().is_none()
 }
 
 fn decoded_length(base64: &str) -> usize {
@@ -183,9 +195,11 @@ fn decoded_length(base64: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::terminal::steers;
 
     fn shown(pieces: &[Piece]) -> String {
         pieces.iter().map(|piece| piece.show(60, Style::PLAIN)).collect()
@@ -226,12 +240,20 @@ mod tests {
         assert_eq!(shown(&pieces_of_call(&spaced)), "sum: 5\n");
         let said = CallToolResult { content: vec![Content::text("It is five.")], ..mirrored };
         assert_eq!(shown(&pieces_of_call(&said)), "It is five.\nsum: 5\n");
+        let text = CallToolResult {
+            content: vec![Content::text("plain")],
+            structured: Some(Raw::from(json!({ "content": "plain" }))),
+            ..CallToolResult::default()
+        };
+        assert_eq!(shown(&pieces_of_call(&text)), "plain\n");
         let wrapped = CallToolResult {
             content: vec![Content::text("[1,2]")],
             structured: Some(Raw::from(json!({ "result": [1, 2] }))),
             ..CallToolResult::default()
         };
         assert_eq!(shown(&pieces_of_call(&wrapped)), "- 1\n- 2\n");
+        let named = CallToolResult { structured: Some(Raw::from(json!({ "found": [1, 2] }))), ..wrapped };
+        assert_eq!(shown(&pieces_of_call(&named)), "found: 1, 2\n");
     }
 
     #[test]
@@ -240,6 +262,32 @@ mod tests {
         assert_eq!(shown(&pieces_of_contents(std::slice::from_ref(&one))), "one\n");
         let two = ResourceContents::text("demo://b", "two\n");
         assert_eq!(shown(&pieces_of_contents(&[one, two])), "demo://a:\none\ndemo://b:\ntwo\n");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_tool_returns_steers_the_terminal(text in hazardous(), key in hazardous()) {
+            let mut link = Resource::new(text.clone(), key.clone());
+            link.description = Some(text.clone());
+            let result = CallToolResult {
+                content: vec![
+                    Content::text(text.clone()),
+                    Content::image(&[0], text.clone()),
+                    Content::embedded(ResourceContents::text(text.clone(), text.clone()).mime(key.clone())),
+                    Content::embedded(ResourceContents::blob(text.clone(), &[1]).mime(text.clone())),
+                    Content::link(link),
+                ],
+                structured: Some(json!({ key: [{ "a": text.clone(), "b": 1 }, { "a": text, "b": 2 }] }).into()),
+                ..CallToolResult::default()
+            };
+            let shown = shown(&pieces_of_call(&result));
+            prop_assert!(!shown.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{:?}", shown);
+        }
+    }
+
+    /// Text of which a good part is what terminals obey.
+    fn hazardous() -> impl Strategy<Value = String> {
+        "([a-z \n]|[\u{0}-\u{1f}]|[\u{7f}-\u{9f}]|[\u{200b}-\u{206f}]|[\u{e0000}-\u{e007f}]){0,24}"
     }
 
     #[test]

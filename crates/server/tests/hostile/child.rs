@@ -125,7 +125,7 @@ fn serve() {
         let gate = Arc::new(Semaphore::new(0));
         let mut limits = Limits { answers_after_end: LAST_ANSWERS, ..Limits::default() };
         if role == "tight" {
-            limits.unread_bytes = TIGHT;
+            (limits.unread_bytes, limits.unanswered_bytes) = (TIGHT, TIGHT);
         }
         let options = HostOptions { limits, ..HostOptions::default() };
         let host = server(&gate).with(publish()).host(options).unwrap();

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use super::Peer;
-use crate::process::Running;
+use crate::process::{Running, folder};
 
 #[test]
 fn an_interrupt_cancels_on_the_wire_and_exits_with_130() {
@@ -23,10 +23,38 @@ fn an_interrupt_cancels_on_the_wire_and_exits_with_130() {
     }
 }
 
+/// A legacy server that notes every line it reads, and answers everything but calls.
+const NOTING: &str = r#"n=0
+while read -r line; do
+printf '%s\n' "$line" >>"$NOTES"
+case $line in
+*'"initialize"'*) n=$((n+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' $n;;
+*'"tools/list"'*) n=$((n+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}}\n' $n;;
+*'"tools/call"'*) printf '%s\n' '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"called"}}';;
+esac
+done"#;
+
 #[test]
-fn a_program_that_does_not_answer_is_left_at_once_by_a_second_interrupt() {
-    // It reads nothing, does not end when its input does, and takes no notice of being asked to.
-    let program = "trap '' TERM INT; echo started >&2; while true; do sleep 1; done";
+fn a_program_is_told_before_its_input_is_closed() {
+    let notes = folder("a_program_is_told").join("notes");
+    let variable = format!("NOTES={}", notes.display());
+    let options = ["--era", "legacy", "--log-level", "info", "--env", &variable];
+    let command = [&["call", "wait"], &options[..], &["--", "sh", "-c", NOTING]].concat();
+    let mut running = Running::start(&command);
+    running.wait_for("info: called");
+    running.signal(Signal::INT);
+    let finished = running.wait();
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    let notes = std::fs::read_to_string(notes).unwrap();
+    let last: serde_json::Value = serde_json::from_str(notes.lines().last().unwrap()).unwrap();
+    assert_eq!(last["method"], "notifications/cancelled", "{notes}");
+    assert_eq!(last["params"]["requestId"], 3, "{notes}");
+}
+
+#[test]
+fn a_program_that_takes_no_notice_can_be_left() {
+    // It reads nothing, does not end when its input does, and cannot be asked to end.
+    let program = "trap '' TERM INT; while true; do sleep 1; done";
     let mut running = Running::start(&["tools", "-v", "--", "sh", "-c", program]);
     running.wait_for("connecting to");
     running.signal(Signal::INT);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use trunkline_server::http::{BearerTokens, HttpOptions};
 
 use super::{Peer, ask};
-use crate::process::run;
+use crate::process::{Running, file, folder, run};
 
 const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
 
@@ -106,4 +106,22 @@ fn credentials_that_are_missing_or_wrong_are_said() {
         assert_eq!(finished.code, Some(code), "{finished:?}");
         assert!(line(&finished.stdout, "authorization").contains(words), "{}", finished.stdout);
     }
+}
+
+#[test]
+fn a_certificate_is_trusted_or_is_the_problem() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let folder = folder("a_certificate_is_trusted");
+    let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);
+    let key = file(&folder, "key.pem", &made.signing_key.serialize_pem(), 0o600);
+    let (_server, address) = Running::serve("doctor_tls", &["--tls", &certificate, &key]);
+    let url = format!("https://localhost:{}/mcp", address.port());
+    let trusted = Running::start_with(&["doctor", &url], &[("SSL_CERT_FILE", &certificate)]).finish();
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    assert!(line(&trusted.stdout, "tls").starts_with("ok "), "{trusted:?}");
+    assert!(line(&trusted.stdout, "tls").contains("TLSv1_3"), "{trusted:?}");
+    assert!(line(&trusted.stdout, "dns").contains("localhost is at "), "{trusted:?}");
+    let strange = run(&["doctor", &url], "");
+    assert_eq!(strange.code, Some(4), "{strange:?}");
+    assert!(line(&strange.stdout, "tls").starts_with("problem "), "{strange:?}");
 }

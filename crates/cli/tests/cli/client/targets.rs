@@ -88,3 +88,17 @@ fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
     assert_eq!(literal.code, Some(2), "{literal:?}");
     assert!(!literal.stderr.contains("others on this machine") || !literal.stderr.is_empty());
 }
+
+#[test]
+fn what_a_variable_stands_for_is_not_shown() {
+    let folder = folder("what_a_variable_stands_for");
+    let json = r#"{ "mcpServers": { "mute": { "command": "false", "args": ["--key=${KEY}"] } } }"#;
+    let named = file(&folder, "servers.json", json, 0o600);
+    for command in ["doctor", "tools"] {
+        let args = [command, "mute", "-v", "--config", &named];
+        let finished = Running::start_with(&args, &[("KEY", "canary-in-an-argument")]).finish();
+        assert_eq!(finished.code, Some(4), "{finished:?}");
+        let shown = finished.stdout + &finished.stderr;
+        assert!(shown.contains("false --key=${KEY}") && !shown.contains("canary"), "{shown}");
+    }
+}

@@ -171,6 +171,7 @@ fn every_default_is_in_the_document_of_limits() {
             keep_alive: time,
             body_within: time,
             head_within: time,
+            idle_within: time,
             write_within: time,
             connections: count,
             connections_per_address: count,

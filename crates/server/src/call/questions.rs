@@ -60,7 +60,7 @@ impl Shared {
                 return Err(AskError::KeyInUse(key));
             }
             let given = state.answers.iter().find(|(given, _)| *given == key);
-            if !given.is_some_and(|(_, raw)| question.read_answer(raw).is_ok()) {
+            if given.is_none_or(|(_, raw)| question.read_answer(raw).is_err()) {
                 state.check_supported(question)?;
             }
             keys.push(key);

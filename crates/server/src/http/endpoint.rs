@@ -251,6 +251,13 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
     response
 }
 
+/// Makes a response that is a stream without an event.
+pub(super) fn respond_nothing() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
+    response
+}
+
 /// What an answer may have allocated beyond its length while it waits to be read.
 const MOST_SPARE: usize = 64 * 1024;
 

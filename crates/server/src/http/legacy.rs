@@ -5,13 +5,13 @@ use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Malformed;
 use trunkline_protocol::era::{Mirrored, SUPPORTED};
-use trunkline_protocol::{Era, Message, Refusal, Request, Revision, sse};
+use trunkline_protocol::{Era, Id, Message, Refusal, Request, Revision, sse};
 use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId};
 
 use super::accept::Accepts;
 use super::body::ResponseBody;
 use super::carry::{Attached, first_event};
-use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, streamed};
+use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, respond_nothing, streamed};
 use super::heads::Heads;
 use super::standing::is_standing;
 use super::stream::{CallStream, Chunks, write_message};
@@ -66,7 +66,10 @@ impl Inner {
             Message::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
+        let session = match self.session(heads, principal).await {
+            Ok(session) => session,
+            Err(refusal) => return Err((refusal, id)),
+        };
         let sets_level =
             matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
         let carriage = Carriage { may_ask: accepts.stream, env };
@@ -74,7 +77,7 @@ impl Inner {
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
         }
-        Ok(self.legacy_respond(begun, session, accepts).await)
+        Ok(self.legacy_respond(begun, id, session, accepts).await)
     }
 
     /// Takes the messages of a batch.
@@ -94,12 +97,13 @@ impl Inner {
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let carriage = Carriage { may_ask: accepts.stream, env };
         let begun = legacy::begin_batch(&self.core, &session, messages, &carriage).keep(reserved);
-        Ok(self.legacy_respond(begun, session, accepts).await)
+        Ok(self.legacy_respond(begun, None, session, accepts).await)
     }
 
     async fn legacy_respond(
         self: &Arc<Self>,
         begun: Begun,
+        id: Option<Id>,
         session: Arc<LiveSession>,
         accepts: Accepts,
     ) -> Response<ResponseBody> {
@@ -111,10 +115,16 @@ impl Inner {
         };
         let limits = &self.core.limits;
         let events = self.sessions.events().clone();
+        let revision = session.revision();
         let mut call = Attached::new(exchange, session, events, limits.parked_for);
         match first_event(&mut call, accepts.stream, limits.stream_after).await {
             Some(Event::Answer(answer)) => respond(answer, as_stream),
-            Some(Event::Nothing) => accepted(),
+            // A call that was cancelled is not answered: its stream ends without a word. A client that takes no stream is told,
+            // since HTTP has to answer a request with one or the other.
+            Some(Event::Nothing) if accepts.stream => respond_nothing(),
+            Some(Event::Nothing) => {
+                respond(legacy::refuse(id.as_ref(), &Refusal::CANCELLED, revision), false)
+            }
             first => streamed(CallStream::new(call, first, limits.keep_alive)),
         }
     }

@@ -72,8 +72,24 @@ async fn check_everything(place: &Place, url: &str, revision: Revision, transpor
     // Servers may ask for roots whenever they like.
     let asked = answers.asked().into_iter().filter(|(_, question)| !matches!(question, Question::Roots));
     assert!(asked.into_iter().all(|(origin, _)| matches!(origin, Origin::Call { .. })), "{what}");
-    within(client.close()).await;
+    ends_for_all(client, &what).await;
     place.is_left_alone().await;
+}
+
+/// Closes a client while a stream is read and a call runs: both end, and nothing is sent any more.
+async fn ends_for_all(client: Client, what: &str) {
+    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    let running = Arc::new(Notify::new());
+    let began = running.clone();
+    let call = client.call("wait", json!({})).progress(move |_| began.notify_one()).into_future();
+    let call = tokio::spawn(call);
+    within(running.notified()).await;
+    within(client.clone().close()).await;
+    within(async { while changes.next().await.is_some() {} }).await;
+    let ended = within(call).await.unwrap();
+    assert!(matches!(&ended, Err(Error::Closed { may_have_run: true, .. })), "{what}: {ended:?}");
+    let late = within(client.call("add", json!({ "a": 2, "b": 3 }))).await;
+    assert!(matches!(&late, Err(Error::Closed { may_have_run: false, .. })), "{what}: {late:?}");
 }
 
 async fn lists_and_calls(client: &Client, what: &str) {

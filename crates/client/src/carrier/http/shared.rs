@@ -51,6 +51,8 @@ pub(super) struct Shared {
     post_headers: HeaderMap,
     stream_headers: HeaderMap,
     state: Mutex<State>,
+    /// Whether the client has closed the connection, by which every request ends.
+    over: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -107,7 +109,22 @@ impl Shared {
             post_headers: headers.post(),
             stream_headers: headers.stream(),
             state: Mutex::default(),
+            over: watch::Sender::new(false),
         })
+    }
+
+    /// Reports whether the connection was closed.
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Waits until the connection is closed.
+    pub(super) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut over = self.over.subscribe();
+        async move {
+            // Whoever waits holds what sends, so that this ends by the value alone.
+            let _ = over.wait_for(|over| *over).await;
+        }
     }
 
     /// Sends a request of the protocol and judges the head of its response.
@@ -181,6 +198,9 @@ impl Shared {
 
     /// Sends something to the session that nobody waits for.
     pub(super) fn post_beside(self: &Arc<Self>, body: String) {
+        if self.is_over() {
+            return;
+        }
         let Ok(runtime) = Handle::try_current() else { return };
         let shared = self.clone();
         let posting = async move {
@@ -264,11 +284,13 @@ impl Shared {
 
     /// Ends the session and everything that belongs to it, in an orderly way.
     pub(super) async fn close(&self) {
+        self.over.send_replace(true);
         let beside = std::mem::take(&mut self.lock().beside);
         let _ = timeout(LAST_WORDS_WITHIN, beside.join_all()).await;
         if let Some(headers) = self.parting() {
             self.delete(headers).await;
         }
+        self.aside.closed();
     }
 
     /// Lets everything go at once; what is being posted still is, and the server hears of the end if there is somebody

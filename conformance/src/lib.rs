@@ -1,10 +1,12 @@
-//! Fixtures for the official conformance suite: a server that has everything which the suite calls.
+//! Fixtures for the official conformance suite: a server that has everything which the suite calls, and a client that does
+//! everything which it looks at.
 //!
-//! The names of the parts are the suite's. Each part says in its description what the suite wants of it, and nothing
-//! in here knows which revision a client speaks.
+//! The names of the server's parts are the suite's. Each part says in its description what the suite wants of it, and
+//! nothing in here knows which revision a client speaks.
 
 mod assets;
 mod changes;
+pub mod client;
 mod contents;
 mod forms;
 mod progress;

@@ -5,6 +5,7 @@
 //! and a folder in `corpus/`.
 #![forbid(unsafe_code)]
 
+mod configurations;
 mod framing;
 mod messages;
 mod values;
@@ -12,6 +13,7 @@ mod values;
 use std::fs;
 use std::io;
 
+pub use self::configurations::config_file;
 pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
 pub use self::messages::envelope;
 pub use self::values::{header_values, uri_template};
@@ -27,6 +29,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("header_values", header_values),
     ("uri_template", uri_template),
     ("envelope", envelope),
+    ("config_file", config_file),
 ];
 
 /// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.

@@ -31,7 +31,7 @@ const PROTOCOL_MAY_USE: &[&str] =
     &["base64", "bytes", "bytestring", "itoa", "memchr", "serde", "serde_json", "smallvec", "thiserror"];
 
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
-const MOST_PACKAGES: usize = 275;
+const MOST_PACKAGES: usize = 300;
 
 /// Where a package stands in the house.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +114,28 @@ fn every_room_uses_only_rooms_on_lower_floors() {
     );
     let found = violations(&metadata);
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The only file that may allow `unsafe`, which is denied everywhere else.
+const UNSAFE: &str = "crates/transport/src/process/guard.rs";
+
+#[test]
+fn one_file_alone_allows_unsafe() {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && std::fs::read_to_string(&path).unwrap().contains("allow(unsafe_code")
+            {
+                found.push(path);
+            }
+        }
+    }
+    assert_eq!(found, [root().join(UNSAFE)]);
 }
 
 #[test]

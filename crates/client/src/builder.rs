@@ -2,7 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
-use trunkline_protocol::{Level, Revision};
+use trunkline_protocol::{Era, Level, Revision};
+use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
@@ -19,12 +20,14 @@ pub struct Builder {
     identity: Implementation,
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
+    whole_era: bool,
     limits: Limits,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
     on_log: Option<Arc<LogFn>>,
     level: Option<Level>,
     verdicts: Verdicts,
+    dialer: Dialer,
 }
 
 impl Default for Builder {
@@ -33,12 +36,14 @@ impl Default for Builder {
             identity: Implementation::new("trunkline", env!("CARGO_PKG_VERSION")),
             input: Arc::new(Nobody),
             pin: None,
+            whole_era: false,
             limits: Limits::default(),
             headers: Vec::new(),
             env: Vec::new(),
             on_log: None,
             level: None,
             verdicts: Verdicts::default(),
+            dialer: Dialer::default(),
         }
     }
 }
@@ -58,8 +63,17 @@ impl Builder {
 
     /// Speaks this revision and no other; nothing is probed.
     pub fn pin(mut self, revision: Revision) -> Self {
-        self.pin = Some(revision);
+        (self.pin, self.whole_era) = (Some(revision), false);
         self
+    }
+
+    /// Speaks whatever revision of an era the server has; the other era is not tried.
+    pub fn era(self, era: Era) -> Self {
+        let newest = match era {
+            Era::Legacy => Revision::NEWEST_LEGACY,
+            Era::Modern => Revision::NEWEST,
+        };
+        Self { whole_era: true, ..self.pin(newest) }
     }
 
     /// Sets the bounds.
@@ -103,6 +117,12 @@ impl Builder {
         self
     }
 
+    /// Sets how connections to addresses are opened: through which proxies, within which time, trusting whom.
+    pub fn dialer(mut self, dialer: Dialer) -> Self {
+        self.dialer = dialer;
+        self
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -112,15 +132,19 @@ impl Builder {
             identity: self.identity,
             capabilities: self.input.capabilities(),
             pin: self.pin,
+            whole_era: self.whole_era,
             limits: self.limits,
             headers: self.headers,
             env: self.env,
             verdicts: self.verdicts,
+            dialer: self.dialer,
             ids: Ids::default(),
         };
         let mut attempts = Attempts::default();
-        let connected = connect::connect(target.into(), &plan, &mut attempts).await?;
-        Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level).await
+        // Boxed, since what connecting needs for a moment would else be a part of every future around it.
+        let connected = Box::pin(connect::connect(target.into(), &plan, &mut attempts)).await?;
+        Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level))
+            .await
     }
 }
 

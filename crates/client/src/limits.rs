@@ -22,8 +22,8 @@ pub struct Limits {
     /// How long a server may be silent within a request. Default 60 s; progress begins it anew, and while a question is
     /// open it does not run.
     pub silent_for: Duration,
-    /// How long a request may take in all, however much progress it reports. Default 10 minutes, the time that questions
-    /// are open not counted.
+    /// How long a request may take in all, however much progress it reports, and a list with all its pages. Default 10
+    /// minutes, the time that questions are open not counted.
     pub call_at_most: Duration,
     /// How long an orderly end may take. Default 5 s.
     pub close_within: Duration,
@@ -35,6 +35,8 @@ pub struct Limits {
     pub pages: usize,
     /// The items that are read of one list. Default 100,000; a list that goes on is an error.
     pub items: usize,
+    /// The bytes that the pages of one list have together. Default 64 MiB; a list that goes on is an error.
+    pub list_bytes: usize,
     /// The results that are kept while the server allows it. Default 256; beyond it the oldest goes.
     pub cached: usize,
     /// The bytes that the kept results have together. Default 16 MiB.
@@ -62,6 +64,7 @@ impl Default for Limits {
             siblings_within: Duration::from_millis(25),
             pages: 1000,
             items: 100_000,
+            list_bytes: 64 << 20,
             cached: 256,
             cached_bytes: 16 << 20,
             session_questions: 16,

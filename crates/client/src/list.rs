@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{CacheHint, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
 use trunkline_protocol::{Method, Raw, Refusal, shorten};
@@ -142,14 +143,24 @@ impl Inner {
 
     async fn fetch_list<T: Listed>(self: &Arc<Self>) -> Result<(List<T>, CacheHint, usize), Stopped> {
         let limits = &self.plan.limits;
+        let began = Instant::now();
         let mut list = List { items: Vec::new(), left_out: Vec::new() };
         let mut seen = HashSet::new();
         let mut cursor: Option<Raw> = None;
         let mut cache: Option<CacheHint> = None;
         let mut bytes = 0;
         for _ in 0..limits.pages {
+            // Every page has its own time, and a thousand of them must not have a thousand times as much.
+            if began.elapsed() > limits.call_at_most {
+                return Err(Error::TimedOut { after: began.elapsed() }.into());
+            }
             let page = self.fetch_page::<T>(cursor.as_ref()).await?;
             bytes += page.bytes;
+            if bytes > limits.list_bytes {
+                let method = T::METHOD.as_str();
+                let problem = format!("the pages of `{method}` have more than {} bytes", limits.list_bytes);
+                return Err(Error::Malformed(problem).into());
+            }
             // Whoever may not keep one page may not keep the list.
             let strictest =
                 |kept: CacheHint| CacheHint { ttl_ms: kept.ttl_ms.min(page.cache.ttl_ms), ..kept };
@@ -159,7 +170,7 @@ impl Inner {
                 return Err(Error::Malformed(problem).into());
             }
             for item in page.items {
-                list.take(item);
+                take(&mut list, item);
             }
             let Some(next) = page.next else {
                 T::complete(self, &mut list);
@@ -208,17 +219,16 @@ impl Inner {
     }
 }
 
-impl<T: Listed> List<T> {
-    fn take(&mut self, item: Raw) {
-        match T::read(&item) {
-            Ok(value) => self.items.push(Received::new(value, item)),
-            Err(problem) => {
-                let members = item.members().unwrap_or_default();
-                let name = members.text("name").or_else(|| members.text("uri")).unwrap_or_default();
-                let left_out = LeftOut { name: shorten(&name), reason: problem.to_string() };
-                tracing::warn!(name = left_out.name, reason = left_out.reason, "left an item out of a list");
-                self.left_out.push(left_out);
-            }
+/// Takes an item into a list, or leaves it out.
+fn take<T: Listed>(list: &mut List<T>, item: Raw) {
+    match T::read(&item) {
+        Ok(value) => list.items.push(Received::new(value, item)),
+        Err(problem) => {
+            let members = item.members().unwrap_or_default();
+            let name = members.text("name").or_else(|| members.text("uri")).unwrap_or_default();
+            let left_out = LeftOut { name: shorten(&name), reason: problem.to_string() };
+            tracing::warn!(name = left_out.name, reason = left_out.reason, "left an item out of a list");
+            list.left_out.push(left_out);
         }
     }
 }

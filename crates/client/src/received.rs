@@ -52,13 +52,17 @@ impl Received<CallToolResult> {
     /// Decodes the structured content, or the text as JSON if there is none.
     ///
     /// # Errors
-    /// [`Error::Refused`] never; [`Error::Malformed`] if the result does not have the type's shape, or is a failure.
+    /// [`Error::Malformed`] if the result does not have the type's shape, or is a failure.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Error> {
         if self.is_error {
             return Err(Error::Malformed(format!("the tool failed: {}", self.text())));
         }
         let decoded = match &self.structured {
-            Some(structured) => structured.decode(),
+            Some(structured) => structured.decode().or_else(|error| {
+                // Before 2026-07-28 structured content is an object, and servers put anything else into one.
+                let wrapped = structured.members().ok().filter(|members| members.len() == 1);
+                wrapped.and_then(|members| members.get("result")?.decode().ok()).ok_or(error)
+            }),
             None => serde_json::from_str(&self.text()),
         };
         decoded.map_err(|error| {

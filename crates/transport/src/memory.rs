@@ -83,15 +83,18 @@ impl Channel for MemoryChannel {
         if state.closed {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
+        let before = state.messages.len();
         while state.messages.len() < self.outgoing.capacity {
             let Some(message) = self.waiting.pop_front() else { break };
             state.messages.push_back(message);
         }
+        let any = state.messages.len() > before;
         let full = !self.waiting.is_empty();
         if full {
             state.writer = Some(cx.waker().clone());
         }
-        let reader = state.reader.take();
+        // Two drivers that flush in every turn would else wake each other for ever.
+        let reader = if any { state.reader.take() } else { None };
         drop(state);
         reader.into_iter().for_each(Waker::wake);
         if full { Poll::Pending } else { Poll::Ready(Ok(())) }
@@ -106,5 +109,37 @@ impl Drop for MemoryChannel {
     fn drop(&mut self) {
         self.incoming.close();
         self.outgoing.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counter(AtomicUsize);
+
+    impl Wake for Counter {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_flush_wakes_the_reader_only_if_there_is_something_to_read() {
+        let (mut left, mut right) = memory(1);
+        let counter = Arc::<Counter>::default();
+        let waker = Waker::from(counter.clone());
+        let mut cx = Context::from_waker(&waker);
+        assert!(right.poll_receive(&mut cx).is_pending());
+        assert!(left.poll_flush(&mut cx).is_ready());
+        assert_eq!(counter.0.load(Ordering::Relaxed), 0);
+        left.send("{}");
+        assert!(left.poll_flush(&mut cx).is_ready());
+        assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+        assert!(right.poll_receive(&mut cx).is_ready());
     }
 }

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use trunkline::Limits;
+use trunkline::client::Limits as ClientLimits;
 use trunkline::protocol::envelope::Bounds;
 use trunkline::session::{EventLimits, SessionLimits, StateLimits};
+use trunkline::transport::process::{Grace, RunLimits};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders up").to_owned()
@@ -35,6 +37,15 @@ fn the_readme_shows_the_example_as_it_is() {
         assert!(parts.contains(attribute), "the README promises a part by {attribute}");
     }
     assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "the README promises fifteen lines");
+}
+
+#[test]
+fn the_readme_shows_the_client_as_it_is() {
+    let example = read("examples/client.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
+    let client = code.split("\n\n").nth(1).expect("the client");
+    assert_eq!(client.lines().count(), 4, "the README promises four lines for {client}");
 }
 
 #[test]
@@ -68,13 +79,18 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/command-line.md",
+        "docs/configuration.md",
+        "docs/commands.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/write-a-transport.md",
     ] {
         let spans = code_spans(&read(document));
         let named = spans.iter().filter(|span| {
+            // The configuration is a file of whoever uses trunkline.
             !span.contains([' ', '{', '*'])
+                && *span != "trunkline.toml"
                 && (span.ends_with(".rs") || span.ends_with(".md") || span.ends_with(".toml"))
         });
         for path in named {
@@ -106,7 +122,7 @@ fn tests_that_hold_the_invariants_are_there() {
     let named: Vec<_> = spans.iter().filter(sentence).collect();
     assert!(named.len() >= 10, "every invariant names its test: {named:?}");
     for test in named {
-        assert!(sources.contains(&format!("fn {test}()")), "ARCHITECTURE.md names {test}");
+        assert!(sources.contains(&format!("fn {test}(")), "ARCHITECTURE.md names {test}");
     }
 }
 
@@ -165,6 +181,27 @@ fn every_default_is_in_the_document_of_limits() {
             listens_per_principal: count,
             answers_after_end: time,
         }),
+        rows!(ClientLimits {
+            message_bytes: size,
+            bounds: both,
+            in_flight: count,
+            queued_bytes: size,
+            noise: count,
+            probe_within: time,
+            connect_within: time,
+            silent_for: time,
+            call_at_most: time,
+            close_within: time,
+            rounds: count,
+            siblings_within: time,
+            pages: count,
+            items: count,
+            list_bytes: size,
+            cached: count,
+            cached_bytes: size,
+            session_questions: count,
+            reopen_after: time,
+        }),
         rows!(SessionLimits {
             total: count,
             per_principal: count,
@@ -174,12 +211,25 @@ fn every_default_is_in_the_document_of_limits() {
         }),
         rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
         rows!(StateLimits { total: count, per_principal: count, bytes: size, idle: time, absolute: time }),
+        rows!(Grace { input: time, term: time }),
+        rows!(RunLimits {
+            stdout_bytes: size,
+            stderr_bytes: size,
+            line_bytes: size,
+            within: perhaps,
+            term: time,
+            stragglers: time
+        }),
     ]
     .concat();
     let document = read("docs/limits.md");
     for row in rows {
         assert!(document.lines().any(|line| line.starts_with(&row)), "docs/limits.md lacks {row}");
     }
+}
+
+fn perhaps(duration: Option<Duration>) -> String {
+    duration.map_or_else(|| "none".to_owned(), time)
 }
 
 fn both(_: Bounds) -> &'static str {
@@ -202,6 +252,7 @@ fn size(bytes: usize) -> String {
 
 fn time(duration: Duration) -> String {
     match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{seconds} s"),

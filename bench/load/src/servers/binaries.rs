@@ -70,15 +70,14 @@ impl Binaries {
 
     /// Makes sure that there is something to compare ours with.
     pub(crate) fn require_peers(&self) -> Result<()> {
-        for name in ["bare-http", "bare-pipe", "rmcp-echo"] {
-            let path = self.folder.join(name);
-            ensure!(
-                path.is_file(),
-                "{} is missing: `cargo build --release` in bench/ makes it",
-                path.display()
-            );
-        }
-        Ok(())
+        ["bare-http", "bare-pipe", "rmcp-echo"].into_iter().try_for_each(|name| self.beside(name).map(drop))
+    }
+
+    /// Where another program of this workspace is.
+    pub(crate) fn beside(&self, name: &str) -> Result<PathBuf> {
+        let path = self.folder.join(name);
+        ensure!(path.is_file(), "{} is missing: `cargo build --release` in bench/ makes it", path.display());
+        Ok(path)
     }
 
     /// Whether our example has been built.

@@ -95,6 +95,11 @@ impl Connection {
         self.stream.write_all(text.as_bytes()).unwrap();
     }
 
+    #[track_caller]
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
     /// Reads until a text has come, and returns everything so far.
     #[track_caller]
     pub(crate) fn read_until(&mut self, text: &str) -> String {
@@ -130,4 +135,19 @@ impl Connection {
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         Reply { status, head: head.to_owned(), body: body.to_owned() }
     }
+}
+
+/// A message of a WebSocket as a client sends it, masked with zeros so that it can be read in a dump.
+pub(crate) fn frame(kind: u8, message: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x80 | kind];
+    match u8::try_from(message.len()) {
+        Ok(length) if length < 126 => frame.push(0x80 | length),
+        _ => {
+            frame.push(0x80 | 126);
+            frame.extend(u16::try_from(message.len()).unwrap().to_be_bytes());
+        }
+    }
+    frame.extend([0; 4]);
+    frame.extend(message);
+    frame
 }

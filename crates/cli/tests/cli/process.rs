@@ -56,6 +56,14 @@ pub(crate) fn run(args: &[&str], input: &str) -> Finished {
     running.finish()
 }
 
+/// Runs the command with variables in its environment and some input to its end.
+#[track_caller]
+pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -> Finished {
+    let mut running = Running::start_with(args, variables);
+    running.write(input);
+    running.finish()
+}
+
 /// Runs the command with a file as input and another as output.
 #[track_caller]
 pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Finished {
@@ -64,6 +72,21 @@ pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Fini
     let mut finished = Running::spawn(command).finish();
     finished.stdout = std::fs::read_to_string(output).unwrap();
     finished
+}
+
+/// Runs the command in a folder, and returns what a person would see of it: both outputs as they come, in one text.
+///
+/// The command finds itself as `trunkline`.
+pub(crate) fn run_together<A: AsRef<std::ffi::OsStr>>(args: &[A], folder: &Path) -> String {
+    let own = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().unwrap();
+    let path = std::env::join_paths([own, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    let seen = folder.join("seen");
+    let file = std::fs::File::create(&seen).unwrap();
+    let mut command = command(&[]);
+    command.args(args).current_dir(folder).env("PATH", path);
+    command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+    let _ = command.status().unwrap();
+    std::fs::read_to_string(seen).unwrap()
 }
 
 /// A process that runs until the test lets go of it.
@@ -89,6 +112,14 @@ impl Running {
     pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = command(args);
         command.envs(variables.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    /// Starts the command in a folder.
+    #[track_caller]
+    pub(crate) fn start_in(args: &[&str], folder: &Path) -> Self {
+        let mut command = command(args);
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::spawn(command)
     }
 

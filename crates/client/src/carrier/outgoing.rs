@@ -1,6 +1,3 @@
-use std::borrow::Cow;
-
-use trunkline_protocol::header::encode_value;
 use trunkline_protocol::{ByteString, Id, Method, Revision};
 
 /// One request on its way out, already written.
@@ -48,38 +45,20 @@ pub(crate) enum Mirror {
 }
 
 impl Outgoing {
+    /// Reports whether the request is one of those by which it is found out what the server speaks.
+    pub(crate) fn finds_out(&self) -> bool {
+        self.method == Method::Initialize.as_str() || self.method == Method::Discover.as_str()
+    }
+
+    /// Reports whether the server may want to say something because of it that belongs to no request, and that nobody would
+    /// hear who does not listen yet.
+    pub(crate) fn needs_listener(&self) -> bool {
+        self.may_ask || self.method == Method::ResourcesSubscribe.as_str()
+    }
+
     /// Reports whether dropping the exchange may be told to the server: a handshake cannot be cancelled, and a server that
     /// is only being probed may not know what it was asked.
     pub(crate) fn is_cancellable(&self) -> bool {
-        self.method != Method::Initialize.as_str() && self.method != Method::Discover.as_str()
-    }
-
-    /// Returns the headers that mirror the body, with their values as they travel.
-    pub(crate) fn headers(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-        self.mirror.headers(Some(&self.method))
-    }
-}
-
-impl Posted {
-    /// Returns the headers that mirror the body, with their values as they travel.
-    pub(crate) fn headers(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
-        self.mirror.headers(None)
-    }
-}
-
-impl Mirror {
-    fn headers<'a>(&'a self, method: Option<&'a str>) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
-        let version = |revision: Revision| ("MCP-Protocol-Version".into(), revision.as_str().into());
-        match self {
-            Self::Nothing => Vec::new(),
-            Self::Version(revision) => vec![version(*revision)],
-            Self::Whole { revision, name, params } => {
-                let mut headers = vec![version(*revision)];
-                headers.extend(method.map(|method| ("Mcp-Method".into(), method.into())));
-                headers.extend(name.as_ref().map(|name| ("Mcp-Name".into(), encode_value(name))));
-                headers.extend(params.iter().map(|(name, value)| (name.into(), value.into())));
-                headers
-            }
-        }
+        !self.finds_out()
     }
 }

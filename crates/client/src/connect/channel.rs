@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use trunkline_protocol::{Era, Revision};
 use trunkline_transport::process::{self, Process};
-use trunkline_transport::{Command, Opener};
+use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
 use super::probe::{Observation, Verdict, judge};
-use super::{Attempts, Connected, Plan};
-use crate::carrier::{AsideReceiver, Carrier, ChannelCarrier, ChannelLimits, aside};
+use super::{Attempts, Connected, Plan, websocket};
+use crate::carrier::{AsideReceiver, Carrier, ChannelCarrier, aside};
 use crate::edge::Edge;
 use crate::error::Error;
 
@@ -19,6 +19,7 @@ use crate::error::Error;
 pub(crate) enum Source {
     Opener(Opener),
     Command(Command),
+    WebSocket(Url),
 }
 
 /// A channel that is open, and of which nothing is known yet.
@@ -87,10 +88,14 @@ async fn probe(
             }
             // A server that lists a revision and then refuses it would be asked for ever.
             (Verdict::Again(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
-            (Verdict::Again(_) | Verdict::Modern(_), observation) => {
+            (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
                 return Err(attempts.unreachable(source, observation.describe()));
             }
             (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
+            // Over a network there are other reasons for a connection to end than age.
+            (Verdict::LegacyAfresh(_), observation) if matches!(source, Source::WebSocket(_)) => {
+                return Err(attempts.unreachable(source, observation.describe()));
+            }
             (Verdict::LegacyAfresh(offered), _) => {
                 open.carrier.close().await;
                 let open = source.open(plan, attempts).await?;
@@ -116,7 +121,7 @@ async fn shake_hands(
 ) -> Result<Connected, Error> {
     let what = format!("initialize at {offered}");
     match handshake::initialize(&*open.carrier, plan, offered).await {
-        Ok((_, described)) if plan.pin.is_some_and(|pin| pin != described.revision) => {
+        Ok((_, described)) if plan.refuses(described.revision) => {
             attempts.note(what, format!("answered with {}", described.revision));
             let cause = format!("the server does not speak {offered}, but {}", described.revision);
             Err(attempts.unreachable(source, cause))
@@ -140,12 +145,7 @@ async fn shake_hands(
 
 impl Source {
     async fn open(&self, plan: &Plan, attempts: &mut Attempts) -> Result<Open, Error> {
-        let limits = ChannelLimits {
-            bounds: plan.limits.bounds,
-            in_flight: plan.limits.in_flight,
-            queued_bytes: plan.limits.queued_bytes,
-            noise: plan.limits.noise,
-        };
+        let limits = plan.channel_limits();
         let (sender, receiver) = aside();
         match self {
             Self::Opener(opener) => {
@@ -162,6 +162,10 @@ impl Source {
                         return Err(attempts.unreachable(self, cause));
                     }
                 };
+                Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
+            }
+            Self::WebSocket(url) => {
+                let channel = websocket::open(url, plan, attempts).await?;
                 Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
             }
             Self::Command(command) => {
@@ -188,6 +192,7 @@ impl Source {
         match self {
             Self::Opener(_) => None,
             Self::Command(command) => Some(command.to_string()),
+            Self::WebSocket(url) => Some(url.whole()),
         }
     }
 
@@ -195,6 +200,7 @@ impl Source {
         match self {
             Self::Opener(_) => "channel",
             Self::Command(_) => "stdio",
+            Self::WebSocket(_) => "websocket",
         }
     }
 
@@ -218,6 +224,7 @@ impl fmt::Display for Source {
         match self {
             Self::Opener(opener) => f.write_str(opener.label()),
             Self::Command(command) => command.fmt(f),
+            Self::WebSocket(url) => url.fmt(f),
         }
     }
 }

@@ -8,7 +8,7 @@ use trunkline_protocol::{Method, Raw, Revision};
 use super::probe::Observation;
 use super::{Described, Plan};
 use crate::call::Call;
-use crate::carrier::{Arrived, Carrier, Exchange, Loss, LossKind};
+use crate::carrier::{Arrived, Carrier, Exchange, Loss};
 use crate::edge::{Edge, Extras, Legacy, Modern, legacy, modern};
 use crate::error::{Error, Refused};
 
@@ -16,14 +16,14 @@ use crate::error::{Error, Refused};
 pub(crate) async fn discover(carrier: &dyn Carrier, plan: &Plan, edge: &Edge) -> Observation {
     let outgoing = match edge.write(plan.ids.next(), &Call::of(Method::Discover), Extras::default()) {
         Ok(outgoing) => outgoing,
-        Err(error) => return Observation::Nonsense(error.to_string()),
+        // Nothing that is written here can be wrong.
+        Err(error) => return Observation::Lost(Loss::not_reached(error.to_string())),
     };
     match answer(carrier.request(outgoing), plan.limits.probe_within).await {
         None => Observation::Silence,
         Some(Ok(Ok(result))) => Observation::Described(result),
         Some(Ok(Err(error))) => Observation::Refused(Refused::read(&error)),
-        Some(Err(Loss { kind: LossKind::Closed(how), .. })) => Observation::Gone(how),
-        Some(Err(loss)) => Observation::Nonsense(Error::from(loss).to_string()),
+        Some(Err(loss)) => Observation::Lost(loss),
     }
 }
 

@@ -6,8 +6,10 @@
 mod attempt;
 mod channel;
 mod handshake;
+mod http;
 mod probe;
 mod verdicts;
+mod websocket;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,12 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_protocol::Revision;
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
+use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Target};
 
 pub use self::attempt::Attempt;
 pub(crate) use self::attempt::Attempts;
 pub use self::verdicts::Verdicts;
-use crate::carrier::{AsideReceiver, Carrier};
+use crate::carrier::{AsideReceiver, Carrier, ChannelLimits, Headers, HttpLimits};
 use crate::edge::Edge;
 use crate::error::{Error, Unreachable};
 use crate::limits::Limits;
@@ -30,15 +33,50 @@ use crate::limits::Limits;
 pub(crate) struct Plan {
     pub(crate) identity: Implementation,
     pub(crate) capabilities: ClientCapabilities,
-    /// The revision that must be spoken, and no other.
+    /// The revision that must be spoken, or from which on down an era is tried.
     pub(crate) pin: Option<Revision>,
+    /// Whether any older revision of the same era will do.
+    pub(crate) whole_era: bool,
     pub(crate) limits: Limits,
     /// HTTP headers that go with every request.
     pub(crate) headers: Vec<(String, Secret)>,
     /// Variables for a program that is started.
     pub(crate) env: Vec<(String, Secret)>,
     pub(crate) verdicts: Verdicts,
+    /// Opens connections to addresses.
+    pub(crate) dialer: Dialer,
     pub(crate) ids: Ids,
+}
+
+impl Plan {
+    /// Reports whether a server answered with a revision that was not asked for.
+    pub(crate) fn refuses(&self, answered: Revision) -> bool {
+        self.pin.is_some_and(|pin| pin != answered && !(self.whole_era && pin.era() == answered.era()))
+    }
+
+    /// Returns the bounds of a channel.
+    pub(crate) fn channel_limits(&self) -> ChannelLimits {
+        let Limits { bounds, in_flight, queued_bytes, noise, .. } = self.limits;
+        ChannelLimits { bounds, in_flight, queued_bytes, noise }
+    }
+
+    /// Returns the bounds of what comes over HTTP.
+    pub(crate) fn http_limits(&self) -> HttpLimits {
+        let Limits { bounds, message_bytes, in_flight, noise, .. } = self.limits;
+        HttpLimits { bounds, message_bytes, in_flight, noise }
+    }
+
+    /// Returns the headers that go with every request.
+    ///
+    /// # Errors
+    /// One of them is none, or is not the program's to set.
+    pub(crate) fn headers(&self) -> Result<Headers, Error> {
+        let mut headers = Headers::default();
+        for (name, value) in &self.headers {
+            headers.add(name, value).map_err(|error| Error::Invalid(error.to_string()))?;
+        }
+        Ok(headers)
+    }
 }
 
 /// The ids of one client's requests, which are never used twice.
@@ -91,6 +129,10 @@ pub(crate) async fn connect(
         Target::Command(command) => {
             channel::connect(&channel::Source::Command(command), plan, attempts).await
         }
+        Target::Url(url) if url.scheme().is_websocket() => {
+            channel::connect(&channel::Source::WebSocket(url), plan, attempts).await
+        }
+        Target::Url(url) => http::connect(&url, plan, attempts).await,
         Target::Name { name, .. } => Err(Error::Invalid(format!(
             "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its path \
              before it, or resolve the name in a configuration first"

@@ -2,7 +2,9 @@
 
 use trunkline_protocol::{Era, Raw, Revision};
 
-use crate::error::Refused;
+use super::handshake::Failure;
+use crate::carrier::{Loss, LossKind};
+use crate::error::{Error, Refused};
 
 /// The code by which a modern server says that it does not speak the version that it was asked in.
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -16,10 +18,8 @@ pub(crate) enum Observation {
     Refused(Refused),
     /// It said nothing in time.
     Silence,
-    /// It is gone.
-    Gone(String),
-    /// It answered with something that is no answer.
-    Nonsense(String),
+    /// There is no answer, and will be none.
+    Lost(Loss),
 }
 
 /// What to do next.
@@ -35,12 +35,68 @@ pub(crate) enum Verdict {
     LegacyAfresh(Revision),
     /// There is no revision in common.
     Nothing(String),
+    /// What was seen says nothing about the era.
+    Unknown,
 }
 
-/// Judges what came of asking in `asked`.
+impl Verdict {
+    /// Returns the revision to go on with.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        match self {
+            Self::Modern(revision)
+            | Self::Again(revision)
+            | Self::Legacy(revision)
+            | Self::LegacyAfresh(revision) => Some(*revision),
+            Self::Nothing(_) | Self::Unknown => None,
+        }
+    }
+}
+
+/// Judges what came of asking in `asked` over a channel, where old servers are seen to do anything at all.
 pub(crate) fn judge(observation: &Observation, asked: Revision) -> Verdict {
     let newest = Revision::NEWEST_LEGACY;
-    match observation {
+    judge_answer(observation, asked).unwrap_or(match observation {
+        Observation::Lost(Loss { kind: LossKind::Closed(_), .. }) => Verdict::LegacyAfresh(newest),
+        _ => Verdict::Legacy(newest),
+    })
+}
+
+/// Judges what came of asking in `asked` over HTTP, where there are other reasons than age for having no answer: wrong
+/// credentials, a server that fails or is too busy, a name that nobody has.
+pub(crate) fn judge_http(observation: &Observation, asked: Revision) -> Verdict {
+    judge_answer(observation, asked).unwrap_or(match observation {
+        Observation::Lost(loss) => match &loss.kind {
+            // The server, or something before it, answers requests of this kind with something else.
+            LossKind::Malformed(_) => Verdict::Legacy(Revision::NEWEST_LEGACY),
+            LossKind::Status { status, .. } if blames_the_request(*status) => {
+                Verdict::Legacy(Revision::NEWEST_LEGACY)
+            }
+            _ => Verdict::Unknown,
+        },
+        _ => Verdict::Unknown,
+    })
+}
+
+/// Tells whether a status says that the request is not one for this place, and not that it came at a bad time.
+fn blames_the_request(status: u16) -> bool {
+    (400..500).contains(&status) && ![407, 408, 425, 429].contains(&status)
+}
+
+/// Tells whether a session that could not be opened over HTTP leaves HTTP+SSE to be tried: the place takes no requests of
+/// this kind, and says so by nothing but a status.
+pub(crate) fn descends(failure: &Failure) -> bool {
+    match failure {
+        Failure::Lost(Loss { kind: LossKind::Status { status, .. }, .. }) => {
+            [400, 404, 405, 406, 415].contains(status)
+        }
+        _ => false,
+    }
+}
+
+/// Judges an answer, which means the same wherever it came from.
+fn judge_answer(observation: &Observation, asked: Revision) -> Option<Verdict> {
+    let newest = Revision::NEWEST_LEGACY;
+    Some(match observation {
         Observation::Described(result) => match versions(result, "supportedVersions") {
             // A server that answers and lists nothing speaks at least what it was asked in.
             None => Verdict::Modern(asked),
@@ -52,7 +108,7 @@ pub(crate) fn judge(observation: &Observation, asked: Revision) -> Verdict {
         Observation::Refused(refused) if refused.code == UNSUPPORTED_VERSION => {
             let listed = refused.data.as_ref().and_then(|data| versions(data, "supported"));
             let Some(listed) = listed.filter(|listed| !listed.is_empty()) else {
-                return Verdict::Legacy(newest);
+                return Some(Verdict::Legacy(newest));
             };
             match (best(&listed, Era::Modern), best(&listed, Era::Legacy)) {
                 (Some(revision), _) => Verdict::Again(revision),
@@ -60,9 +116,9 @@ pub(crate) fn judge(observation: &Observation, asked: Revision) -> Verdict {
                 (None, None) => nothing(&listed),
             }
         }
-        Observation::Refused(_) | Observation::Silence | Observation::Nonsense(_) => Verdict::Legacy(newest),
-        Observation::Gone(_) => Verdict::LegacyAfresh(newest),
-    }
+        Observation::Refused(_) => Verdict::Legacy(newest),
+        Observation::Silence | Observation::Lost(_) => return None,
+    })
 }
 
 /// Reads a list of versions, if there is one.
@@ -89,8 +145,7 @@ impl Observation {
             Self::Described(_) => "answered".to_owned(),
             Self::Refused(refused) => format!("error {}: {}", refused.code, refused.message),
             Self::Silence => "no answer in time".to_owned(),
-            Self::Gone(how) => how.clone(),
-            Self::Nonsense(problem) => problem.clone(),
+            Self::Lost(loss) => Error::from(loss.clone()).to_string(),
         }
     }
 }
@@ -98,6 +153,7 @@ impl Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carrier::Reach;
 
     const NEW: Revision = Revision::V2026_07_28;
     const R4: Revision = Revision::V2025_11_25;
@@ -108,6 +164,10 @@ mod tests {
             data => format!(r#"{{"code":{code},"message":"no","data":{data}}}"#),
         };
         Observation::Refused(Refused::read(&Raw::parse(json).unwrap()))
+    }
+
+    fn lost(kind: LossKind) -> Observation {
+        Observation::Lost(Loss { reach: Reach::MayHaveReached, kind })
     }
 
     fn described(json: &str) -> Observation {
@@ -139,12 +199,68 @@ mod tests {
             (refused(-32000, ""), Verdict::Legacy(R4)),
             (refused(-32020, ""), Verdict::Legacy(R4)),
             (refused(0, ""), Verdict::Legacy(R4)),
-            (Observation::Silence, Verdict::Legacy(R4)),
-            (Observation::Nonsense("not JSON".to_owned()), Verdict::Legacy(R4)),
-            (Observation::Gone("exited".to_owned()), Verdict::LegacyAfresh(R4)),
         ];
         for (observation, expected) in table {
             assert_eq!(judge(&observation, NEW), expected, "{observation:?}");
+            assert_eq!(judge_http(&observation, NEW), expected, "{observation:?}");
+        }
+    }
+
+    #[test]
+    fn no_answer_over_a_channel_means_an_old_server() {
+        let table = [
+            (Observation::Silence, Verdict::Legacy(R4)),
+            (lost(LossKind::Malformed("not JSON".to_owned())), Verdict::Legacy(R4)),
+            (lost(LossKind::Closed("exited".to_owned())), Verdict::LegacyAfresh(R4)),
+        ];
+        for (observation, expected) in table {
+            assert_eq!(judge(&observation, NEW), expected, "{observation:?}");
+        }
+    }
+
+    #[test]
+    fn over_http_only_a_complaint_about_the_request_means_an_old_server() {
+        let status = |status| lost(LossKind::Status { status, excerpt: String::new() });
+        let unauthorized = |status| lost(LossKind::Unauthorized { status, challenge: None });
+        for number in [400, 402, 404, 405, 406, 409, 410, 413, 415, 422, 431] {
+            assert_eq!(judge_http(&status(number), NEW), Verdict::Legacy(R4), "{number}");
+        }
+        for number in [301, 307, 308, 407, 408, 425, 429, 500, 501, 502, 503, 504, 520] {
+            assert_eq!(judge_http(&status(number), NEW), Verdict::Unknown, "{number}");
+        }
+        let table = [
+            (lost(LossKind::Malformed("`text/html`".to_owned())), Verdict::Legacy(R4)),
+            (unauthorized(401), Verdict::Unknown),
+            (unauthorized(403), Verdict::Unknown),
+            (lost(LossKind::Closed("reset".to_owned())), Verdict::Unknown),
+            (Observation::Silence, Verdict::Unknown),
+        ];
+        for (observation, expected) in table {
+            assert_eq!(judge_http(&observation, NEW), expected, "{observation:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_place_that_takes_no_such_requests_leads_to_http_with_sse() {
+        let lost = |kind| Failure::Lost(Loss { reach: Reach::NotReached, kind });
+        let status = |status| lost(LossKind::Status { status, excerpt: String::new() });
+        for number in [400, 404, 405, 406, 415] {
+            assert!(descends(&status(number)), "{number}");
+        }
+        for number in [301, 307, 402, 408, 409, 410, 413, 422, 429, 431, 500, 502, 503] {
+            assert!(!descends(&status(number)), "{number}");
+        }
+        for failure in [
+            lost(LossKind::Unauthorized { status: 401, challenge: None }),
+            lost(LossKind::Unauthorized { status: 403, challenge: None }),
+            lost(LossKind::SessionGone),
+            lost(LossKind::Closed("reset".to_owned())),
+            lost(LossKind::Malformed("`text/html`".to_owned())),
+            Failure::Silence(std::time::Duration::from_secs(1)),
+            Failure::Refused(Refused::read(&Raw::NULL)),
+            Failure::Version("1999-01-01".to_owned()),
+        ] {
+            assert!(!descends(&failure), "{failure:?}");
         }
     }
 

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ const MOST: usize = 1024;
 ///
 /// Clones remember together. A verdict has a date and is forgotten after a day: a server that was legacy may be replaced by
 /// one that is not, and would go on answering the old handshake.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Verdicts {
     known: Arc<Mutex<HashMap<String, (Era, Instant)>>>,
 }
@@ -40,6 +41,14 @@ impl Verdicts {
     /// Forgets a target, since what was known of it was wrong.
     pub(crate) fn forget(&self, target: &str) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(target);
+    }
+}
+
+/// Targets are not shown: the query of an address may be a secret.
+impl fmt::Debug for Verdicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.known.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("Verdicts").field("known", &count).finish()
     }
 }
 

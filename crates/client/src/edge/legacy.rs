@@ -200,7 +200,9 @@ pub(crate) fn initialized(revision: Revision) -> Posted {
 pub(crate) fn read_initialized(result: &Raw) -> Result<Described, String> {
     let members =
         result.members().map_err(|error| format!("the answer to `initialize` is not usable: {error}"))?;
-    let version = members.text("protocolVersion").unwrap_or_default();
+    let Some(version) = members.text("protocolVersion") else {
+        return Err("the server answered `initialize` without a `protocolVersion`".to_owned());
+    };
     let revision = match Revision::parse(&version) {
         Some(revision) if revision.era() == Era::Legacy => revision,
         // A pre-release name that some servers still answer with; its wire format is that of the first release.

@@ -77,6 +77,11 @@ impl Context {
         self.server.as_ref()
     }
 
+    /// Reports whether the caller asked to be told of progress, so that who would have to gather it can leave it.
+    pub fn wants_progress(&self) -> bool {
+        self.shared.with_caller(|caller| caller.progress_token.is_some())
+    }
+
     /// Reports progress, if the caller asked for it.
     ///
     /// A value that is not above the last one is dropped.

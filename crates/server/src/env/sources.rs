@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use trunkline_protocol::{Refusal, shorten};
 
 use super::{Env, EnvPolicy, Secret, Variable};
@@ -60,6 +60,12 @@ impl EnvSources {
     /// Reports whether headers are looked at.
     pub(crate) fn reads_headers(&self) -> bool {
         !self.headers.is_empty()
+    }
+
+    /// Reports whether a header brings a variable that is allowed.
+    pub(crate) fn allows_header(&self, header: &HeaderName) -> bool {
+        let given = header.as_str().strip_prefix(PREFIX);
+        given.is_some_and(|given| self.headers.iter().any(|name| names(given, name)))
     }
 
     /// Reads the variables that a request brings.
@@ -123,7 +129,7 @@ fn refuse(given: &str, why: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderValue;
 
     use super::*;
 

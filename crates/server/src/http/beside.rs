@@ -7,7 +7,8 @@ use http_body::Body;
 use trunkline_protocol::Refusal;
 
 use super::body::ResponseBody;
-use super::endpoint::{Inner, preflight, refused, unauthorized};
+use super::cors;
+use super::endpoint::{Inner, refused, unauthorized};
 use super::heads::Heads;
 use super::options::HttpOptions;
 
@@ -33,7 +34,7 @@ impl Inner {
             return refused(&Refusal::NO_SUCH_PATH, None, parts);
         };
         if parts.method == Method::OPTIONS {
-            return preflight(parts);
+            return cors::preflight(parts, &self.core.env);
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,

@@ -5,11 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
-    CACHE_CONTROL, CONTENT_TYPE, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
-};
+use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
@@ -21,6 +17,7 @@ use trunkline_session::Principal;
 
 use super::auth::Challenge;
 use super::body::{self, ResponseBody};
+use super::cors;
 use super::guard;
 use super::heads::Heads;
 use super::options::HttpOptions;
@@ -130,17 +127,7 @@ impl HttpService {
             Box::pin(self.inner.answer(&parts, body)).instrument(span.clone()).await
         };
         trail::answered(&span, &response);
-        if let Some(origin) = parts.headers.get(ORIGIN)
-            && response.status() != StatusCode::FORBIDDEN
-        {
-            let headers = response.headers_mut();
-            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-            headers.insert(
-                ACCESS_CONTROL_EXPOSE_HEADERS,
-                HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
-            );
-            headers.append(VARY, HeaderValue::from_static("Origin"));
-        }
+        cors::grant(&parts, &mut response);
         response
     }
 }
@@ -159,7 +146,7 @@ impl Inner {
             return self.beside(parts, &heads, body).await;
         }
         if parts.method == Method::OPTIONS {
-            return preflight(parts);
+            return cors::preflight(parts, &self.core.env);
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,
@@ -317,39 +304,6 @@ pub(super) fn unauthorized(challenge: &Challenge, parts: &Parts) -> Response<Res
     }
     response
 }
-
-/// Answers a browser that asks whether a page may call; the page's origin was checked before.
-pub(super) fn preflight(parts: &Parts) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let headers = response.headers_mut();
-    headers.insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
-    if parts.headers.contains_key(ORIGIN) {
-        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE"));
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(parts));
-        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-    }
-    response
-}
-
-/// Lists the headers that a page may send: those of the protocol, and of the ones that mirror a tool's arguments those
-/// that the page asks for, since only it knows their names.
-fn allowed_headers(parts: &Parts) -> HeaderValue {
-    const OURS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
-                        Mcp-Method, Mcp-Name";
-    let asked = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
-    let names =
-        asked.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
-    let mut allowed = OURS.to_owned();
-    for name in names.filter(|name| name.as_str().len() > PARAM.len() && name.as_str().starts_with(PARAM)) {
-        allowed.push_str(", ");
-        allowed.push_str(name.as_str());
-    }
-    HeaderValue::from_str(&allowed).unwrap_or_else(|_| HeaderValue::from_static(OURS))
-}
-
-/// How the names of the headers begin that mirror a tool's arguments.
-const PARAM: &str = "mcp-param-";
 
 impl<B> tower_service::Service<Request<B>> for HttpService
 where

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
@@ -67,19 +67,17 @@ where
     let crowd = Crowd::default();
     let acceptor = endpoint.inner.options.tls.as_ref().map(Tls::acceptor);
     let mut connections = JoinSet::new();
-    let mut sweep = tokio::time::interval(endpoint.inner.sessions.sweep_every());
+    connections.spawn(sweep(endpoint.clone()));
     loop {
         let permit = tokio::select! {
             biased;
             () = shutdown.draining() => break,
             Some(_) = connections.join_next() => continue,
-            _ = sweep.tick() => { endpoint.sweep().await; continue }
             permit = room.clone().acquire_owned() => permit,
         };
         let accepted = tokio::select! {
             biased;
             () = shutdown.draining() => break,
-            _ = sweep.tick() => { endpoint.sweep().await; continue }
             accepted = listener.accept() => accepted,
         };
         let (stream, address) = match accepted {
@@ -109,6 +107,23 @@ where
     }
     drop(listener);
     drain(endpoint, &mut connections, grace).await
+}
+
+/// Sweeps sessions from time to time until the server drains. A store that takes its time keeps nobody else waiting.
+async fn sweep(endpoint: HttpService) {
+    let mut times = tokio::time::interval(endpoint.inner.sessions.sweep_every());
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let forever = async {
+        loop {
+            times.tick().await;
+            endpoint.sweep().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = endpoint.inner.core.shutdown.draining() => {}
+        () = forever => {}
+    }
 }
 
 async fn drain(

@@ -27,6 +27,22 @@ pub trait PromptProvider: Send + Sync + 'static {
         arguments: BTreeMap<String, String>,
     ) -> BoxFuture<'static, Result<GetPromptResult, ToolError>>;
 
+    /// Returns the arguments of a prompt for which [`PromptProvider::complete`] suggests values; none unless said.
+    fn completed(&self, _prompt: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Suggests values for an argument, from what was typed so far and from the other arguments.
+    fn complete(
+        &self,
+        _prompt: &str,
+        _argument: &str,
+        _typed: String,
+        _given: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
     /// Takes the means to say that the list has changed; a provider whose list never does needs none.
     fn watch(&self, _notifier: Notifier) {}
 }
@@ -50,11 +66,16 @@ impl<P: PromptProvider> Source for Prompts<P> {
         let mut parts = Parts::default();
         for described in self.0.prompts() {
             let (provider, name) = (self.clone(), described.name.clone());
-            let prompt = Prompt::from_description(described).get(
-                move |context: Context, arguments: BTreeMap<String, String>| {
-                    provider.0.get(&name, context, arguments)
-                },
-            );
+            let mut prompt = Prompt::from_description(described);
+            for argument in self.0.completed(&name) {
+                let (provider, name) = (self.clone(), name.clone());
+                prompt = prompt.complete(argument.clone(), move |typed, given| {
+                    provider.0.complete(&name, &argument, typed, given)
+                });
+            }
+            let prompt = prompt.get(move |context: Context, arguments: BTreeMap<String, String>| {
+                provider.0.get(&name, context, arguments)
+            });
             prompt.add_to(&mut parts);
         }
         parts

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trunkline_protocol::model::{self, ReadResult};
@@ -25,6 +26,22 @@ pub trait ResourceProvider: Send + Sync + 'static {
 
     /// Reads a resource that is listed or fits a template; `None` is "not found".
     fn read(&self, uri: &str, context: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>>;
+
+    /// Returns the variables of a template for which [`ResourceProvider::complete`] suggests values; none unless said.
+    fn completed(&self, _uri_template: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Suggests values for a variable, from what was typed so far and from the other variables.
+    fn complete(
+        &self,
+        _uri_template: &str,
+        _variable: &str,
+        _typed: String,
+        _given: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 
     /// Takes the means to say that a list or a content has changed; a provider where nothing does needs none.
     fn watch(&self, _notifier: Notifier) {}
@@ -54,9 +71,15 @@ impl<P: ResourceProvider> Source for Resources<P> {
             resource.add_to(&mut parts);
         }
         for described in self.0.templates() {
-            let provider = self.clone();
-            let template = ResourceTemplate::from_description(described)
+            let (provider, uri_template) = (self.clone(), described.uri_template.clone());
+            let mut template = ResourceTemplate::from_description(described)
                 .read_uri(move |context, uri| provider.0.read(uri, context));
+            for variable in self.0.completed(&uri_template) {
+                let (provider, uri_template) = (self.clone(), uri_template.clone());
+                template = template.complete(variable.clone(), move |typed, given| {
+                    provider.0.complete(&uri_template, &variable, typed, given)
+                });
+            }
             template.add_to(&mut parts);
         }
         parts

@@ -289,3 +289,111 @@ fn prompts_and_resources_come_from_providers_too() {
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://two" })).is_ok());
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://deep/x" })).is_ok());
 }
+
+/// A provider that completes what it is told to.
+struct Completing(&'static [&'static str]);
+
+fn suggestion(
+    of: &str,
+    what: &str,
+    typed: &str,
+    given: &BTreeMap<String, String>,
+) -> BoxFuture<'static, Vec<String>> {
+    Box::pin(std::future::ready(vec![format!("{of} {what} {typed} {given:?}")]))
+}
+
+impl PromptProvider for Completing {
+    fn source(&self) -> String {
+        "completing".to_owned()
+    }
+
+    fn prompts(&self) -> Vec<model::Prompt> {
+        Shelf::new("x", &["one", "two"]).prompts()
+    }
+
+    fn get(
+        &self,
+        _: &str,
+        _: Context,
+        _: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Result<GetPromptResult, ToolError>> {
+        ready(GetPromptResult::new(Vec::new()))
+    }
+
+    fn completed(&self, prompt: &str) -> Vec<String> {
+        let of_this = self.0.iter().filter(|_| prompt == "one");
+        of_this.map(|argument| (*argument).to_owned()).collect()
+    }
+
+    fn complete(
+        &self,
+        prompt: &str,
+        argument: &str,
+        typed: String,
+        given: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Vec<String>> {
+        suggestion(prompt, argument, &typed, &given)
+    }
+}
+
+impl ResourceProvider for Completing {
+    fn source(&self) -> String {
+        "completing".to_owned()
+    }
+
+    fn resources(&self) -> Vec<model::Resource> {
+        Vec::new()
+    }
+
+    fn templates(&self) -> Vec<model::ResourceTemplate> {
+        vec![model::ResourceTemplate::new("shelf://{row}/{name}", "deep")]
+    }
+
+    fn read(&self, _: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+        ready(None)
+    }
+
+    fn completed(&self, _: &str) -> Vec<String> {
+        self.0.iter().map(|variable| (*variable).to_owned()).collect()
+    }
+
+    fn complete(
+        &self,
+        uri_template: &str,
+        variable: &str,
+        typed: String,
+        given: BTreeMap<String, String>,
+    ) -> BoxFuture<'static, Vec<String>> {
+        suggestion(uri_template, variable, &typed, &given)
+    }
+}
+
+#[test]
+fn providers_complete_the_arguments_that_they_say() {
+    let server = Server::new("test")
+        .prompts_from(Completing(&["topic"]))
+        .resources_from(Completing(&["name"]))
+        .handle()
+        .unwrap();
+    assert!(server.capabilities().completions);
+    let values = |reference: Value, argument: &str| {
+        let params = json!({
+            "ref": reference,
+            "argument": { "name": argument, "value": "ru" },
+            "context": { "arguments": { "other": "1" } },
+        });
+        ask(&server, Method::Complete, &params).unwrap()["completion"]["values"].take()
+    };
+    let prompt = |name: &str| json!({ "type": "ref/prompt", "name": name });
+    let template = json!({ "type": "ref/resource", "uri": "shelf://{row}/{name}" });
+    assert_eq!(values(prompt("one"), "topic"), json!(["one topic ru {\"other\": \"1\"}"]));
+    assert_eq!(values(prompt("two"), "topic"), json!([]), "of the other prompt nothing was said");
+    let expected = json!(["shelf://{row}/{name} name ru {\"other\": \"1\"}"]);
+    assert_eq!(values(template.clone(), "name"), expected);
+    assert_eq!(values(template, "row"), json!([]));
+    // A provider that completes nothing is no reason to say so.
+    let silent = Server::new("test").prompts_from(Completing(&[])).handle().unwrap();
+    assert!(!silent.capabilities().completions);
+    let wrong = Server::new("test").prompts_from(Completing(&["none"])).handle().unwrap_err().to_string();
+    assert!(wrong.contains("completes `none`, which it does not have"), "{wrong}");
+}

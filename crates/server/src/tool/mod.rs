@@ -41,7 +41,9 @@ type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 #[must_use = "a tool does nothing until it is given to a server"]
 pub struct Tool {
     described: model::Tool,
+    aliases: Vec<String>,
     input: Input,
+    held_to: Option<Raw>,
     output: Output,
     mirrors: Vec<(String, String)>,
     validators: Vec<Check>,
@@ -75,7 +77,9 @@ impl Tool {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             described: model::Tool { name: name.into(), ..model::Tool::default() },
+            aliases: Vec::new(),
             input: Input::Unknown,
+            held_to: None,
             output: Output::None,
             mirrors: Vec::new(),
             validators: Vec::new(),
@@ -90,6 +94,14 @@ impl Tool {
         let input = Input::Given(described.input_schema.clone());
         let output = described.output_schema.clone().map_or(Output::None, Output::Given);
         Self { described, input, output, ..Self::new("") }
+    }
+
+    /// Lets the tool be called by another name too, such as an older one. It is not listed, and may be any text.
+    ///
+    /// A tool of that name goes before it, and so does a tool that had it as an alias earlier.
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.aliases.push(name.into());
+        self
     }
 
     /// Sets all hints at once.
@@ -162,6 +174,13 @@ impl Tool {
         self
     }
 
+    /// Holds calls to another JSON Schema than the one that is listed, for a handler that says itself, and better, what else
+    /// is wrong with them.
+    pub fn held_to(mut self, schema: impl Into<Raw>) -> Self {
+        self.held_to = Some(schema.into());
+        self
+    }
+
     /// Sets the JSON Schema of the structured content, which every result is then checked against.
     pub fn output_schema(mut self, schema: impl Into<Raw>) -> Self {
         self.output = Output::Given(schema.into());
@@ -194,6 +213,31 @@ impl Tool {
         Fut: Future<Output: IntoToolResult> + Send + 'static,
     {
         self.set_handler(Box::new(RawTool(handler)))
+    }
+
+    /// Has another function answer calls of a tool, in the place of its own handler if it has one; all else stays.
+    ///
+    /// The function takes the arguments as they came, and so calls are held to the tool's schemas on both ways.
+    ///
+    /// ```
+    /// # use trunkline_server::{Server, Tool};
+    /// let now = Tool::new("now").description("Says the time.").run(async || "12:00");
+    /// let server = Server::new("demo").with(now.handled_by(|_context, _arguments| async { "always noon" }));
+    /// ```
+    pub fn handled_by<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoToolResult> + Send + 'static,
+    {
+        // What the types of the tool's own handler would have held, only the schemas hold now.
+        if let Input::Derived(derived) = &self.input {
+            self.input = Input::Given(Raw::from(&Value::Object(derived.schema.clone())));
+        }
+        if let Output::Derived(schema) = &self.output {
+            self.output = Output::Given(Raw::from(schema));
+        }
+        self.run = Some(Box::new(RawTool(handler)));
+        self
     }
 
     fn set_handler(mut self, handler: Box<dyn RunTool>) -> Self {

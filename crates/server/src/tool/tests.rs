@@ -8,6 +8,7 @@ use trunkline_protocol::{Method, Raw, Refusal, Revision};
 
 use crate::call::{Call, Confirm, Context, Handler, Outcome, ask};
 use crate::error::ToolError;
+use crate::json::Json;
 use crate::server::Server;
 use crate::testing::{answer, answer_in, assert_refused, call, call_from, call_text, caller};
 use crate::tool::Tool;
@@ -198,6 +199,33 @@ fn results_are_held_to_a_schema_that_was_given() {
 }
 
 #[test]
+fn another_handler_takes_the_place_of_the_tools_own_and_is_held_to_its_schemas() {
+    let own = || Server::new("test").with(add_tool());
+    let other = |tool: Tool| Server::new("test").with(tool);
+    let five = |_: Context, _: Raw| async { Json(5) };
+    let list = |server: &Server| answer(server, Method::ToolsList, &json!({})).unwrap();
+    assert_eq!(list(&own()), list(&other(add_tool().handled_by(five))), "it is described as before");
+    let call = |server: &Server, arguments: &Value| {
+        answer(server, Method::ToolsCall, &json!({ "name": "add", "arguments": arguments }))
+    };
+    let sum = json!({ "a": 1, "b": 1 });
+    assert_eq!(call(&own(), &sum).unwrap()["structuredContent"], 2);
+    let overridden = other(add_tool().handled_by(five));
+    assert_eq!(call(&overridden, &sum).unwrap()["structuredContent"], 5);
+    // The last one counts, as with any setting.
+    let twice = other(add_tool().handled_by(five).handled_by(|_, _| async { Json(6) }));
+    assert_eq!(call(&twice, &sum).unwrap()["structuredContent"], 6);
+    for arguments in [json!({}), json!({ "a": "one", "b": 1 }), json!({ "a": 1.5, "b": 1 })] {
+        let said = call(&overridden, &arguments).unwrap();
+        assert_eq!(said["isError"], true, "{arguments}: {said}");
+    }
+    let wrong = other(add_tool().handled_by(|_, _| async { Json("five") }));
+    assert_refused(call(&wrong, &sum), &Refusal::INTERNAL, "output schema");
+    let bare = other(Tool::new("add").input_schema(json!({ "type": "object" })).handled_by(five));
+    assert_eq!(call(&bare, &sum).unwrap()["structuredContent"], 5, "a tool that had no handler");
+}
+
+#[test]
 fn problems_of_tools_are_told_when_the_server_is_built() {
     let object = || json!({ "type": "object" });
     let mirrored = || Tool::new("t").run(add);
@@ -298,4 +326,17 @@ fn a_tool_that_is_not_replayed_keeps_no_answers() {
     let shared = request.context.shared().clone();
     assert!(run(&server, request).is_none());
     assert_eq!(shared.kept_answers(), None);
+}
+
+#[test]
+fn a_tool_may_be_held_to_less_than_it_lists() {
+    let listed = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
+    let held_to = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
+    let tool = Tool::new("t").input_schema(listed.clone()).held_to(held_to);
+    let server =
+        Server::new("test").with(tool.run_raw(|_, arguments| async move { arguments.as_str().to_owned() }));
+    let tools = answer(&server, Method::ToolsList, &json!({})).unwrap();
+    assert_eq!(tools["tools"][0]["inputSchema"], listed);
+    assert_eq!(call_text(&server, "t", &json!({})), "{}");
+    assert!(call_text(&server, "t", &json!({ "a": "x" })).contains("`a`"));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::net::TcpListener;
 use trunkline_server::http::{HttpOptions, serve};
-use trunkline_server::{HostOptions, Server, Tool};
+use trunkline_server::{EnvPolicy, HostOptions, Server, Tool};
 
 use crate::service::{DEADLINE, Service};
 use crate::wire::{self, Connection};
@@ -55,6 +55,43 @@ async fn a_preflight_grants_no_header_that_is_not_ours() {
         let reply = service.ask(&wire::bare("OPTIONS", &headers)).await;
         let granted = reply.header("access-control-allow-headers").unwrap().to_ascii_lowercase();
         assert!(!granted.split(", ").any(|name| name == asked), "{asked} is granted by {granted}");
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_grants_the_variables_that_the_operator_allows_at_every_path() {
+    let env =
+        EnvPolicy { from_headers: vec!["API_KEY".to_owned()], from_process: vec!["OWN_KEY".to_owned()] };
+    let host = Server::new("target").host(HostOptions { env, ..HostOptions::default() }).unwrap();
+    let endpoint = host.http(HttpOptions::default());
+    let table = [
+        ("http://localhost:3000", "x-env-api_key", true),
+        ("http://localhost:3000", "X-Env-API-KEY", true),
+        ("http://localhost:3000", "mcp-method, x-env-api-key", true),
+        ("http://localhost:3000", "x-env-other", false),
+        ("http://localhost:3000", "x-env-own_key", false),
+        ("http://localhost:3000", "x-env-", false),
+        ("http://localhost:3000", "x-env-api_key2", false),
+        ("http://evil.example", "x-env-api_key", false),
+    ];
+    for path in ["/mcp", "/sse", "/messages", "/ws"] {
+        for (origin, asked, granted) in table {
+            let request = http::Request::options(path)
+                .header("host", "localhost")
+                .header("origin", origin)
+                .header("access-control-request-method", "POST")
+                .header("access-control-request-headers", asked);
+            let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+            let response = endpoint.handle(request).await;
+            let headers = response.headers().get("access-control-allow-headers");
+            let headers = headers.map_or("", |value| value.to_str().unwrap());
+            let last = asked.rsplit(", ").next().unwrap().to_ascii_lowercase();
+            assert_eq!(
+                headers.split(", ").any(|name| name == last),
+                granted,
+                "{path} {origin} {asked}: {headers}"
+            );
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::time::Duration;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::time::timeout;
 
 use super::census::InBackground;
 use super::exit::Exit;
-use super::system::Child;
+use super::system::{Child, Reader};
 
 /// How long a server is given to end by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,27 +37,80 @@ pub(super) async fn exited(child: &mut Child) {
 /// Gives `false` if the leader did not end even so.
 pub(super) async fn force(child: &mut Child, term: Duration) -> bool {
     child.terminate();
-    if tokio::time::timeout(term, exited(child)).await.is_ok() {
+    if timeout(term, exited(child)).await.is_ok() {
         return true;
     }
     child.kill();
-    tokio::time::timeout(KILLED, exited(child)).await.is_ok()
+    timeout(KILLED, exited(child)).await.is_ok()
 }
 
-/// Takes the exit of a child that was made to end.
-pub(super) fn reap(mut child: Child, has_ended: bool) -> Exit {
-    // Dropping one that has not ended leaves it to a thread, since waiting here could take for ever.
-    if has_ended { child.reap() } else { Exit::Unknown }
+/// How long outputs are read on after everybody who is known to have them was killed.
+const LEFT_IN_PIPES: Duration = Duration::from_millis(200);
+
+/// Concludes the life of a child whose leader has ended: what it left is given a while to let go of the outputs, and is
+/// then killed, however far it got away with one of them.
+///
+/// `reading` is over when the outputs are, and nothing if they are already; `has_ended` is false for a leader that hangs
+/// in the kernel.
+pub(super) async fn conclude(
+    child: &mut Child,
+    has_ended: bool,
+    mut reading: Option<Pin<&mut impl Future<Output = ()>>>,
+    stragglers: Duration,
+) -> Exit {
+    read_within(stragglers, &mut reading).await;
+    let exit = if has_ended { child.reap() } else { Exit::Unknown };
+    read_within(LEFT_IN_PIPES, &mut reading).await;
+    if reading.is_some() {
+        child.hunt();
+        read_within(LEFT_IN_PIPES, &mut reading).await;
+    }
+    exit
 }
 
-/// Makes a group end while nobody waits for it.
-pub(super) fn in_background(mut child: Child, term: Duration) {
+async fn read_within(time: Duration, reading: &mut Option<Pin<&mut impl Future<Output = ()>>>) {
+    if let Some(outputs) = reading
+        && timeout(time, outputs.as_mut()).await.is_ok()
+    {
+        *reading = None;
+    }
+}
+
+/// Makes a group end while nobody waits for it, and reads what it writes until then.
+pub(super) fn in_background(mut child: Child, outputs: [Option<Reader>; 2], term: Duration) {
     let counted = InBackground::enter();
     let runtime = child.runtime().clone();
     // If the runtime is going away, the task is dropped and the child with it, which kills the group at once.
     runtime.spawn(async move {
-        let has_ended = force(&mut child, term).await;
-        reap(child, has_ended);
+        let [stdout, stderr] = outputs;
+        let mut reading = pin!(async {
+            tokio::join!(discard(stdout), discard(stderr));
+        });
+        let (has_ended, is_read) = beside(force(&mut child, term), reading.as_mut()).await;
+        conclude(&mut child, has_ended, (!is_read).then_some(reading), Duration::ZERO).await;
+        drop(child);
         drop(counted);
     });
+}
+
+/// Waits for something while outputs are read; tells whether these are at their ends too.
+pub(super) async fn beside<T>(
+    something: impl Future<Output = T>,
+    mut reading: Pin<&mut impl Future<Output = ()>>,
+) -> (T, bool) {
+    let mut something = pin!(something);
+    let mut is_read = false;
+    loop {
+        tokio::select! {
+            value = &mut something => return (value, is_read),
+            () = &mut reading, if !is_read => is_read = true,
+        }
+    }
+}
+
+/// Reads a pipe to its end, for nobody.
+async fn discard(pipe: Option<Reader>) {
+    let Some(mut pipe) = pipe else { return };
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(1..) = pipe.read(&mut buffer).await {}
 }

@@ -10,10 +10,10 @@
 //!   that we are gone and ends every group.
 //!
 //! # What is ended
-//! All members of the child's group, and those of its descendants that left the group while their parents are still
-//! there. If we are killed, on Linux also every process that still has one of the child's output pipes as a standard
-//! descriptor. A descendant that made itself a daemon is not caught: one that left the group, whose parents ended
-//! before, and that closed its standard output and error.
+//! All members of the child's group, and those of its descendants that left the group while their parents were still
+//! there when we ended them. On Linux also every process that still has one of the child's output pipes as a standard
+//! descriptor, wherever it went. What is not caught is a descendant that made itself a daemon with care: one that left
+//! the group, whose parents ended before, and that closed its standard output and error.
 //!
 //! On other Unix systems a killed parent leaves its children to notice that their input is closed. On Windows only the
 //! child itself is ended, not what it started.

@@ -88,8 +88,13 @@ impl Output {
         self.pipe.is_none()
     }
 
-    pub(super) fn into_captured(self) -> Captured {
-        self.captured
+    pub(super) fn take_captured(&mut self) -> Captured {
+        std::mem::take(&mut self.captured)
+    }
+
+    /// Gives up reading, for somebody else to go on.
+    pub(super) fn take_pipe(&mut self) -> Option<Reader> {
+        self.pipe.take()
     }
 
     fn take(&mut self, bytes: &[u8], observe: &mut Observe<'_>) {

@@ -82,11 +82,15 @@ pub async fn run_observed(
     Ok(running.finish(limits, &mut observe).await)
 }
 
-/// How long the rest of the outputs is read after everybody who could write was killed.
-const LEFT_IN_PIPES: Duration = Duration::from_millis(200);
-
+/// A command that runs; it is made to end when this is dropped.
 struct Running {
-    leash: Leash,
+    /// Present until it was concluded.
+    child: Option<Child>,
+    outputs: Outputs,
+    term: Duration,
+}
+
+struct Outputs {
     stdout: Output,
     stderr: Output,
 }
@@ -95,21 +99,26 @@ impl Running {
     fn start(command: &Command, limits: &RunLimits, line_bytes: Option<usize>) -> Result<Self, SpawnError> {
         let Started { child, stdout, stderr, .. } = system::start(command, Input::Empty)?;
         let cutter = || line_bytes.map(Cutter::new);
-        Ok(Self {
-            leash: Leash { child: Some(child), term: limits.term },
+        let outputs = Outputs {
             stdout: Output::new(stdout, Source::Stdout, limits.stdout_bytes, cutter()),
             stderr: Output::new(stderr, Source::Stderr, limits.stderr_bytes, cutter()),
-        })
+        };
+        Ok(Self { child: Some(child), outputs, term: limits.term })
     }
 
     async fn finish(mut self, limits: &RunLimits, observe: &mut Observe<'_>) -> Finished {
         let (cause, has_ended) = self.until_exit(limits, observe).await;
-        // What the command started may still write, or may just hold the pipes open for as long as it lives.
-        self.read_within(limits.stragglers, observe).await;
-        let exit = self.leash.reap(has_ended);
-        // Nobody is left who could write, unless somebody got away with a pipe.
-        self.read_within(LEFT_IN_PIPES, observe).await;
-        Finished { exit, cause, stdout: self.stdout.into_captured(), stderr: self.stderr.into_captured() }
+        let Self { child, outputs, .. } = &mut self;
+        let mut exit = Exit::Unknown;
+        if let Some(running) = child {
+            let is_read = outputs.is_read();
+            let reading = pin!(poll_fn(|cx| outputs.poll_read(cx, observe)));
+            let reading = (!is_read).then_some(reading);
+            exit = ending::conclude(running, has_ended, reading, limits.stragglers).await;
+        }
+        *child = None;
+        let Outputs { stdout, stderr } = outputs;
+        Finished { exit, cause, stdout: stdout.take_captured(), stderr: stderr.take_captured() }
     }
 
     /// Reads both outputs until the command has ended, and makes it end when its time is up.
@@ -125,7 +134,7 @@ impl Running {
             return (Cause::Itself, true);
         }
         for end in [Child::terminate, Child::kill] {
-            self.leash.with(end);
+            self.child.as_mut().map(end);
             deadline.as_mut().reset(Instant::now() + limits.term);
             if self.exits_before(deadline.as_mut(), observe).await {
                 return (Cause::TimedOut, true);
@@ -145,54 +154,32 @@ impl Running {
 
     /// Polls for the end of the command, and reads what it writes until then.
     fn poll_exit(&mut self, cx: &mut Context<'_>, observe: &mut Observe<'_>) -> Poll<()> {
-        if self.leash.poll_exited(cx).is_ready() {
-            return Poll::Ready(());
+        let exited = self.child.as_mut().map_or(Poll::Ready(()), |child| child.poll_exited(cx));
+        if exited.is_pending() {
+            let _ = self.outputs.poll_read(cx, observe);
         }
-        let _ = self.poll_read(cx, observe);
-        Poll::Pending
+        exited
     }
+}
 
-    /// Polls for the end of both outputs.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            let outputs = [self.outputs.stdout.take_pipe(), self.outputs.stderr.take_pipe()];
+            ending::in_background(child, outputs, self.term);
+        }
+    }
+}
+
+impl Outputs {
+    /// Polls for the end of both.
     fn poll_read(&mut self, cx: &mut Context<'_>, observe: &mut Observe<'_>) -> Poll<()> {
         let stdout = self.stdout.poll_end(cx, observe);
         let stderr = self.stderr.poll_end(cx, observe);
         if stdout.is_ready() && stderr.is_ready() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Reads both outputs to their ends, if these come in time.
-    async fn read_within(&mut self, time: Duration, observe: &mut Observe<'_>) {
-        if !self.stdout.is_at_end() || !self.stderr.is_at_end() {
-            let _ = tokio::time::timeout(time, poll_fn(|cx| self.poll_read(cx, observe))).await;
-        }
-    }
-}
-
-/// A child that is made to end when this is dropped.
-struct Leash {
-    child: Option<Child>,
-    term: Duration,
-}
-
-impl Leash {
-    fn with(&mut self, action: impl FnOnce(&mut Child)) {
-        if let Some(child) = &mut self.child {
-            action(child);
-        }
-    }
-
-    fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.child.as_mut().map_or(Poll::Ready(()), |child| child.poll_exited(cx))
-    }
-
-    fn reap(&mut self, has_ended: bool) -> Exit {
-        self.child.take().map_or(Exit::Unknown, |child| ending::reap(child, has_ended))
-    }
-}
-
-impl Drop for Leash {
-    fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            ending::in_background(child, self.term);
-        }
+    fn is_read(&self) -> bool {
+        self.stdout.is_at_end() && self.stderr.is_at_end()
     }
 }

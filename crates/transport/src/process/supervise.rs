@@ -156,23 +156,12 @@ pub(super) async fn supervise(
 ) {
     let over = OverAnyway(&shared);
     let mut reading = pin!(read_stderr(stderr, &shared, observer));
-    let mut is_read = false;
-    let life = {
-        let mut living = pin!(live(&mut child, &shared, grace));
-        loop {
-            tokio::select! {
-                life = &mut living => break life,
-                () = &mut reading, if !is_read => is_read = true,
-            }
-        }
-    };
-    if !is_read {
-        is_read = tokio::time::timeout(STRAGGLERS, &mut reading).await.is_ok();
-    }
-    let exit = ending::reap(child, life != Life::Hangs);
-    if !is_read {
-        let _ = tokio::time::timeout(STRAGGLERS, &mut reading).await;
-    }
+    let (life, is_read) = ending::beside(live(&mut child, &shared, grace), reading.as_mut()).await;
+    let reading = (!is_read).then_some(reading);
+    let exit = ending::conclude(&mut child, life != Life::Hangs, reading, STRAGGLERS).await;
+    // Standard output is the channel's, so that nobody here knows whether somebody got away with it.
+    child.hunt();
+    drop(child);
     shared.finish(exit, life);
     drop(over);
 }

@@ -39,6 +39,27 @@ async fn a_server_ends_with_its_descendants_however_it_takes_it() {
 }
 
 #[tokio::test]
+async fn a_server_that_ends_by_itself_leaves_nobody_who_has_one_of_its_outputs() {
+    let table = [
+        "sleep 1000",
+        "setsid sleep 1000",
+        "setsid sleep 1000 2>/dev/null",
+        "setsid sleep 1000 >/dev/null",
+        "sleep 1000 >/dev/null 2>&1",
+    ];
+    let rows = table.map(async |stray| {
+        let (mut channel, process) = spawn(&sh(&format!("{stray} & {LEADER} read line; exit 3")));
+        let watched = receive_watched(&mut channel).await;
+        drop(channel);
+        assert_eq!(soon(stray, process.exited()).await, Exit::Code(3), "{stray}");
+        for process in &watched {
+            process.ended().await;
+        }
+    });
+    futures_util::future::join_all(rows).await;
+}
+
+#[tokio::test]
 async fn dropping_the_handle_ends_the_server_in_the_background() {
     for script in [
         format!("sleep 1000 & {LEADER} cat; exit 0"),

@@ -112,13 +112,15 @@ async fn what_a_command_leaves_behind_is_ended_and_does_not_keep_it_from_being_o
     let mut watched = Vec::new();
     let observe = |line: Line<'_>| watched.push(Watched::new(&line.text));
     let limits = RunLimits { stragglers: Duration::from_millis(50), ..RunLimits::default() };
-    let script = "sleep 1000 & echo $!; sleep 1000 >/dev/null 2>&1 & echo $!";
+    // In its group, with its outputs and without, and in sessions of their own, with one of its outputs each.
+    let script = "sleep 1000 & echo $!; sleep 1000 >/dev/null 2>&1 & echo $!; \
+                  setsid sleep 1000 2>/dev/null & echo $!; setsid sleep 1000 >/dev/null & echo $!";
     let finished = soon("the end", run_observed(&sh(script), &limits, observe)).await.unwrap();
     assert_eq!(finished.exit, Exit::Code(0));
     for process in &watched {
         process.ended().await;
     }
-    assert_eq!(watched.len(), 2);
+    assert_eq!(watched.len(), 4);
 }
 
 #[tokio::test]

@@ -76,6 +76,25 @@ pub(super) fn judge_status(status: StatusCode, headers: &HeaderMap, session: InS
     Some(Loss { reach: reach(status), kind })
 }
 
+/// Says what any response means that is not the one which was wanted.
+pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Loss {
+    let unwanted = || Loss {
+        reach: Reach::NotReached,
+        kind: LossKind::Status { status: status.as_u16(), excerpt: String::new() },
+    };
+    explain(judge_status(status, headers, InSession::No).unwrap_or_else(unwanted), body)
+}
+
+/// Adds the beginning of a body to what a status says, for people.
+pub(super) fn explain(mut loss: Loss, body: &[u8]) -> Loss {
+    if let LossKind::Status { excerpt, .. } = &mut loss.kind
+        && excerpt.is_empty()
+    {
+        *excerpt = self::excerpt(body);
+    }
+    loss
+}
+
 /// Tells whether a status says that the request was not acted on. Whatever leaves a doubt does not.
 fn reach(status: StatusCode) -> Reach {
     match status.as_u16() {

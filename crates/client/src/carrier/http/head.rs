@@ -1,13 +1,20 @@
-use std::borrow::Cow;
 use std::fmt;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use trunkline_protocol::Revision;
+use trunkline_protocol::header::encode_value;
 use trunkline_transport::Secret;
+
+use crate::carrier::Mirror;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const PROGRAM: HeaderValue = HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION")));
+
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Headers that say how the bytes travel, or what the protocol itself has to say; nobody else may set them.
 const OURS: [&str; 14] = [
@@ -48,7 +55,7 @@ pub(crate) enum HeaderError {
 }
 
 impl Headers {
-    /// Adds a header.
+    /// Adds a header; a second one of the same name takes the place of the first.
     pub(crate) fn add(&mut self, name: &str, value: &Secret) -> Result<(), HeaderError> {
         let key: HeaderName = name.parse().map_err(|_| HeaderError::Name(name.to_owned()))?;
         if OURS.contains(&key.as_str())
@@ -60,14 +67,8 @@ impl Headers {
         let mut value =
             HeaderValue::from_str(value.expose()).map_err(|_| HeaderError::Value(name.to_owned()))?;
         value.set_sensitive(true);
-        self.map.append(key, value);
+        self.map.insert(key, value);
         Ok(())
-    }
-
-    /// Sets the token that is sent as `Authorization: Bearer`.
-    pub(crate) fn set_bearer(&mut self, token: &Secret) -> Result<(), HeaderError> {
-        self.map.remove(AUTHORIZATION);
-        self.add(AUTHORIZATION.as_str(), &Secret::new(format!("Bearer {}", token.expose())))
     }
 
     /// Returns those of a request that is answered by JSON or events.
@@ -99,16 +100,35 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// Adds the headers that repeat what is in a body.
-pub(super) fn mirror(map: &mut HeaderMap, headers: Vec<(Cow<'_, str>, Cow<'_, str>)>) {
-    for (name, value) in headers {
-        // The names come from schemas that were checked and the values were encoded, so that neither can fail; a server
-        // that misses one says so.
-        let name = HeaderName::from_bytes(name.as_bytes());
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
-            map.insert(name, value);
+/// Adds the headers that repeat what is in a body, and the method if it is a request's.
+pub(super) fn mirror(map: &mut HeaderMap, mirror: &Mirror, method: Option<&str>) {
+    match mirror {
+        Mirror::Nothing => {}
+        Mirror::Version(revision) => name_version(map, *revision),
+        Mirror::Whole { revision, name, params } => {
+            name_version(map, *revision);
+            if let Some(method) = method.and_then(|method| HeaderValue::from_str(method).ok()) {
+                map.insert(MCP_METHOD, method);
+            }
+            if let Some(name) = name.as_ref().and_then(|name| HeaderValue::from_str(&encode_value(name)).ok())
+            {
+                map.insert(MCP_NAME, name);
+            }
+            for (name, value) in params {
+                // The names come from schemas that were checked and the values were encoded, so that neither can fail; a
+                // server that misses one says so.
+                let name = HeaderName::from_bytes(name.as_bytes());
+                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+                    map.insert(name, value);
+                }
+            }
         }
     }
+}
+
+/// Adds the header that says the version.
+pub(super) fn name_version(map: &mut HeaderMap, revision: Revision) {
+    map.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
 }
 
 /// The kinds of body that a server can answer with.
@@ -154,9 +174,8 @@ mod tests {
             let error = error.unwrap_or_default();
             assert!(error.contains(expected.unwrap_or_default()) && !error.contains("sentinel"), "{error}");
         }
-        assert!(headers.set_bearer(&Secret::new("to\nken")).is_err());
-        headers.set_bearer(&Secret::new("token")).unwrap();
-        assert_eq!(headers.post()[AUTHORIZATION], "Bearer token");
+        headers.add("Authorization", &Secret::new("Bearer token")).unwrap();
+        assert_eq!(Vec::from_iter(headers.post().get_all("authorization")), ["Bearer token"]);
         assert_eq!(headers.post()["x-api-key"], "k");
     }
 
@@ -164,9 +183,46 @@ mod tests {
     fn no_value_is_ever_printed() {
         let mut headers = Headers::default();
         headers.add("x-key", &Secret::new("sentinel")).unwrap();
-        headers.set_bearer(&Secret::new("sentinel")).unwrap();
+        headers.add("Authorization", &Secret::new("Bearer sentinel")).unwrap();
         let printed = format!("{headers:?} {:?} {:?}", headers.post(), headers.stream());
         assert!(printed.contains("x-key") && !printed.contains("sentinel"), "{printed}");
+    }
+
+    #[test]
+    fn a_request_that_stands_alone_says_everything_again_and_one_of_a_session_the_version() {
+        let revision = Revision::V2026_07_28;
+        let params = vec![("Mcp-Param-Region".to_owned(), "us west".to_owned())];
+        let whole = |name: Option<&str>| Mirror::Whole {
+            revision,
+            name: name.map(Into::into),
+            params: params.clone(),
+        };
+        let version = ("mcp-protocol-version", "2026-07-28");
+        let method = ("mcp-method", "tools/call");
+        let param = ("mcp-param-region", "us west");
+        type Pairs<'a> = &'a [(&'a str, &'a str)];
+        let table: &[(Mirror, Option<&str>, Pairs<'_>)] = &[
+            (Mirror::Nothing, Some("initialize"), &[]),
+            (
+                Mirror::Version(Revision::V2025_06_18),
+                Some("tools/call"),
+                &[("mcp-protocol-version", "2025-06-18")],
+            ),
+            (whole(None), None, &[version, param]),
+            (whole(Some("add")), Some("tools/call"), &[version, method, ("mcp-name", "add"), param]),
+            (whole(Some("")), Some("tools/call"), &[version, method, ("mcp-name", ""), param]),
+            (
+                whole(Some("gr\u{fc}\u{df}e")),
+                Some("tools/call"),
+                &[version, method, ("mcp-name", "=?base64?Z3LDvMOfZQ==?="), param],
+            ),
+        ];
+        for (mirrored, method, expected) in table {
+            let mut map = HeaderMap::new();
+            mirror(&mut map, mirrored, *method);
+            let found: Vec<_> = map.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
+            assert_eq!(found, *expected, "{mirrored:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! notification.
 
 mod answer;
+mod endpoint;
 mod events;
 mod head;
 mod reply;
@@ -18,15 +19,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{self, StreamExt as _};
 use trunkline_protocol::envelope::Bounds;
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::OtherOrigin;
 
-pub(crate) use self::head::{HeaderError, Headers};
+pub(crate) use self::answer::refusal;
+pub(crate) use self::head::Headers;
 use self::shared::Shared;
 pub(crate) use self::sse_pair::SsePair;
-use super::{Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+use super::{Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+
+/// Why nothing is sent any more.
+const CLOSED: &str = "the connection was closed";
 
 /// The bounds of what comes over HTTP.
 #[derive(Clone, Copy, Debug)]
@@ -64,12 +70,20 @@ impl HttpCarrier {
 
 impl Carrier for HttpCarrier {
     fn request(&self, outgoing: Outgoing) -> Exchange {
-        Exchange::new(reply::replies(self.shared.clone(), outgoing))
+        let lost = |loss| stream::once(std::future::ready(Arrived::Lost(loss)));
+        if self.shared.is_over() {
+            return Exchange::new(lost(Loss::not_reached(CLOSED)));
+        }
+        let replies = reply::replies(self.shared.clone(), outgoing).take_until(self.shared.over());
+        Exchange::new(replies.chain(lost(Loss::may_have_reached(CLOSED))))
     }
 
     fn post(&self, posted: Posted) -> BoxFuture<'static, Result<(), Loss>> {
         let shared = self.shared.clone();
         async move {
+            if shared.is_over() {
+                return Err(Loss::not_reached(CLOSED));
+            }
             shared.post(posted).await?;
             standing::begin(&shared);
             Ok(())
@@ -80,6 +94,10 @@ impl Carrier for HttpCarrier {
     fn close(&self) -> BoxFuture<'static, ()> {
         let shared = self.shared.clone();
         async move { shared.close().await }.boxed()
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_over()
     }
 }
 

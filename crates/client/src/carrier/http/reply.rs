@@ -7,15 +7,19 @@ use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
-use super::answer::{Answer, malformed};
+use super::answer::{Answer, explain, malformed};
 use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
-use super::shared::{NoStream, Shared, explain, lost};
+use super::shared::{NoStream, Shared, lost};
 use crate::carrier::{Arrived, Loss, Mirror, Outgoing, Reach};
 
 /// How often in a row taking up a broken stream may fail.
 const MOST_FAILURES: u32 = 5;
+
+/// How often in a row a stream that was taken up again may end without a word. A server that lets its clients poll does so
+/// for as long as a call runs, so that this is not few; the deadlines of the call are what ends the waiting.
+const MOST_EMPTY: u32 = 1000;
 
 /// How much of a body that is no JSON is read, for people.
 const EXCERPT_BYTES: usize = 2048;
@@ -40,6 +44,9 @@ enum Stage {
 async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
     // Nobody closes the semaphore.
     let permit = shared.places.clone().acquire_owned().await.ok();
+    if outgoing.needs_listener() {
+        shared.until_listening().await;
+    }
     let mut guard = Guard::new(&shared, &outgoing);
     let id = outgoing.id;
     let (answer, mut response) = match shared.send(&mut outgoing).await {
@@ -55,6 +62,11 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
             let events = Events::new(response.body, &shared.limits);
             let resumption = Resumption::default();
             Box::new(Reply { shared, id, guard, events, resumption, noise: 0, _permit: permit }).next().await
+        }
+        // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
+        Answer::Refused(loss) if outgoing.finds_out() && response.status.is_server_error() => {
+            let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
+            guard.last(Arrived::Lost(explain(loss, &beginning)))
         }
         Answer::Refused(loss) => {
             let last = read_refusal(media(&response.headers), &mut response.body, loss, id, &shared).await;
@@ -146,7 +158,7 @@ impl Reply {
                     } else if request.method == Method::Ping.as_str() {
                         self.shared.pong(&request.id);
                     } else {
-                        return (Arrived::Question(request), Stage::Streaming(self));
+                        return (Arrived::Question(request.into()), Stage::Streaming(self));
                     }
                 }
                 Next::Message(Message::Response(Response { id: Some(id), outcome }))
@@ -187,6 +199,9 @@ impl Reply {
     /// Takes the stream up again where it broke; the request may have been seen, so that nothing else is left to do.
     async fn resume(&mut self, how: String) -> Result<(), Loss> {
         let mut how = how;
+        if self.resumption.count_end() > MOST_EMPTY {
+            return Err(Loss::may_have_reached(how));
+        }
         loop {
             let Some(last) = self.resumption.last().filter(|_| !self.guard.stands_alone) else {
                 return Err(Loss::may_have_reached(how));

@@ -2,9 +2,9 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_protocol::Revision;
 
 use super::answer::InSession;
+use super::head;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// The longest id of a session that is taken.
 const MOST_ID_BYTES: usize = 1024;
@@ -52,7 +52,7 @@ impl Session {
     /// Adds the revision too, to the headers of a request that mirrors no body.
     pub(super) fn name_whole(&self, headers: &mut HeaderMap) -> InSession {
         if let Some(revision) = self.revision {
-            headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+            head::name_version(headers, revision);
         }
         self.name_itself(headers)
     }

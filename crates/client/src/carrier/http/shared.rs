@@ -6,18 +6,17 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
-use trunkline_transport::http::{
-    HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place, Reach as HttpReach,
-};
+use trunkline_transport::http::{HttpError, HttpResponse, OtherOrigin, Reach as HttpReach};
 
 use super::HttpLimits;
-use super::answer::{self, Answer, InSession};
+use super::answer::{self, Answer, InSession, explain};
+use super::endpoint::Endpoint;
 use super::events::Events;
 use super::head::{self, Headers};
 use super::session::Session;
@@ -25,6 +24,9 @@ use crate::carrier::{Aside, Loss, LossKind, Mirror, Outgoing, Posted, Reach};
 
 /// How long the server has to take a notification or an answer.
 const POSTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a server may take to say whether it has a standing stream, before a request that needs one is sent anyway.
+const LISTENING_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long what is still being posted at the end is waited for.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
@@ -45,11 +47,12 @@ pub(super) struct Shared {
     pub(super) limits: HttpLimits,
     pub(super) aside: Aside,
     pub(super) places: Arc<Semaphore>,
-    http: HttpClient,
-    place: Place,
+    endpoint: Endpoint,
     post_headers: HeaderMap,
     stream_headers: HeaderMap,
     state: Mutex<State>,
+    /// Whether the client has closed the connection, by which every request ends.
+    over: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -68,7 +71,17 @@ enum Standing {
     /// It is opened once the handshake is over.
     Due,
     /// It is driven by a task.
-    On(AbortHandle),
+    On(Listener),
+}
+
+/// The task that drives the standing stream.
+#[derive(Debug)]
+struct Listener {
+    task: AbortHandle,
+    /// Whether the server has said for the first time if there is such a stream.
+    is_settled: watch::Receiver<bool>,
+    /// Until when that is waited for.
+    until: Instant,
 }
 
 /// Why there is no stream.
@@ -88,30 +101,44 @@ impl Shared {
         limits: HttpLimits,
         aside: Aside,
     ) -> Result<Self, OtherOrigin> {
-        let http = HttpClient::new(dialer, url.clone(), &HttpOptions::default());
         Ok(Self {
             limits,
             aside,
             places: Arc::new(Semaphore::new(limits.in_flight)),
-            place: http.place(url)?,
-            http,
+            endpoint: Endpoint::new(dialer, url)?,
             post_headers: headers.post(),
             stream_headers: headers.stream(),
             state: Mutex::default(),
+            over: watch::Sender::new(false),
         })
+    }
+
+    /// Reports whether the connection was closed.
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Waits until the connection is closed.
+    pub(super) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut over = self.over.subscribe();
+        async move {
+            // Whoever waits holds what sends, so that this ends by the value alone.
+            let _ = over.wait_for(|over| *over).await;
+        }
     }
 
     /// Sends a request of the protocol and judges the head of its response.
     pub(super) async fn send(&self, outgoing: &mut Outgoing) -> Result<(Answer, HttpResponse), Loss> {
         let mut headers = self.post_headers.clone();
-        head::mirror(&mut headers, outgoing.headers());
+        head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
         if outgoing.mirror == Mirror::Nothing {
             // A handshake ends the session that was.
             self.leave();
         }
         let session = self.enter(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
-        let response = self.exchange(HttpMethod::POST, headers, body).await.map_err(|error| lost(&error))?;
+        let response =
+            self.endpoint.send(HttpMethod::POST, headers, body).await.map_err(|error| lost(&error))?;
         let answer = answer::judge(response.status, &response.headers, session);
         if outgoing.mirror == Mirror::Nothing && matches!(answer, Answer::Json | Answer::Events) {
             let session = Session::open(&response.headers).map_err(answer::malformed)?;
@@ -133,8 +160,8 @@ impl Shared {
     /// Forgets the session, and returns it.
     fn leave(&self) -> Session {
         let mut state = self.lock();
-        if let Standing::On(task) = std::mem::take(&mut state.standing) {
-            task.abort();
+        if let Standing::On(listener) = std::mem::take(&mut state.standing) {
+            listener.task.abort();
         }
         std::mem::take(&mut state.session)
     }
@@ -142,15 +169,18 @@ impl Shared {
     /// Sends a notification or an answer.
     pub(super) async fn post(&self, posted: Posted) -> Result<(), Loss> {
         let mut headers = self.post_headers.clone();
-        head::mirror(&mut headers, posted.headers());
+        head::mirror(&mut headers, &posted.mirror, None);
         let session = self.enter(&posted.mirror, &mut headers);
         self.deliver(posted.body, headers, session).await
     }
 
     async fn deliver(&self, body: String, headers: HeaderMap, session: InSession) -> Result<(), Loss> {
         let sending = async {
-            let mut response =
-                self.exchange(HttpMethod::POST, headers, body.into()).await.map_err(|error| lost(&error))?;
+            let mut response = self
+                .endpoint
+                .send(HttpMethod::POST, headers, body.into())
+                .await
+                .map_err(|error| lost(&error))?;
             match answer::judge_status(response.status, &response.headers, session) {
                 None => {
                     response.body.finish();
@@ -168,6 +198,9 @@ impl Shared {
 
     /// Sends something to the session that nobody waits for.
     pub(super) fn post_beside(self: &Arc<Self>, body: String) {
+        if self.is_over() {
+            return;
+        }
         let Ok(runtime) = Handle::try_current() else { return };
         let shared = self.clone();
         let posting = async move {
@@ -204,7 +237,8 @@ impl Shared {
             headers.insert(LAST_EVENT_ID, last.clone());
         }
         let mut response = self
-            .exchange(HttpMethod::GET, headers, Bytes::new())
+            .endpoint
+            .send(HttpMethod::GET, headers, Bytes::new())
             .await
             .map_err(|error| NoStream::Later(error.to_string()))?;
         match answer::judge(response.status, &response.headers, session) {
@@ -225,42 +259,63 @@ impl Shared {
     }
 
     /// Starts the task that drives the standing stream, if it is due.
-    pub(super) fn stand(&self, start: impl FnOnce() -> AbortHandle) {
+    pub(super) fn stand(&self, start: impl FnOnce(watch::Sender<bool>) -> AbortHandle) {
         let mut state = self.lock();
         if matches!(state.standing, Standing::Due) {
-            state.standing = Standing::On(start());
+            let (settle, is_settled) = watch::channel(false);
+            let until = Instant::now() + LISTENING_WITHIN;
+            state.standing = Standing::On(Listener { task: start(settle), is_settled, until });
+        }
+    }
+
+    /// Waits until the standing stream is there, or it is clear that it is not, or that takes too long. There are servers
+    /// that drop what they have to say if nobody listens.
+    pub(super) async fn until_listening(&self) {
+        let waiting = match &self.lock().standing {
+            Standing::On(listener) if !*listener.is_settled.borrow() => {
+                Some((listener.is_settled.clone(), listener.until))
+            }
+            _ => None,
+        };
+        if let Some((mut is_settled, until)) = waiting {
+            let _ = timeout_at(until, is_settled.wait_for(|is_settled| *is_settled)).await;
         }
     }
 
     /// Ends the session and everything that belongs to it, in an orderly way.
     pub(super) async fn close(&self) {
+        self.over.send_replace(true);
         let beside = std::mem::take(&mut self.lock().beside);
         let _ = timeout(LAST_WORDS_WITHIN, beside.join_all()).await;
+        if let Some(headers) = self.parting() {
+            self.delete(headers).await;
+        }
+        self.aside.closed();
+    }
+
+    /// Lets everything go at once; what is being posted still is, and the server hears of the end if there is somebody
+    /// who can tell it.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        self.lock().beside.detach_all();
+        let Some(headers) = self.parting() else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        let shared = self.clone();
+        runtime.spawn(async move { shared.delete(headers).await });
+    }
+
+    /// Leaves the session, and returns the headers that say which it was; nothing if the server keeps none.
+    fn parting(&self) -> Option<HeaderMap> {
         let session = self.leave();
         let mut headers = self.stream_headers.clone();
-        if session.name_whole(&mut headers) == InSession::No {
-            return;
-        }
-        // A server need not offer this, and a session that is gone already is what was wanted.
-        let deleting = self.exchange(HttpMethod::DELETE, headers, Bytes::new());
+        (session.name_whole(&mut headers) == InSession::Yes).then_some(headers)
+    }
+
+    /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
+    async fn delete(&self, headers: HeaderMap) {
+        let deleting = self.endpoint.send(HttpMethod::DELETE, headers, Bytes::new());
         if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
             tracing::debug!(%error, "the session was not ended");
         }
-    }
-
-    /// Lets everything go at once; what is being posted is still posted.
-    pub(super) fn abandon(&self) {
-        self.leave();
-        self.lock().beside.detach_all();
-    }
-
-    async fn exchange(
-        &self,
-        method: HttpMethod,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<HttpResponse, HttpError> {
-        self.http.send(HttpRequest { method, place: self.place.clone(), headers, body }).await
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -286,21 +341,11 @@ pub(super) fn lost(error: &HttpError) -> Loss {
     Loss { reach, kind }
 }
 
-/// Adds the beginning of a body to what a status says, for people.
-pub(super) fn explain(mut loss: Loss, body: &[u8]) -> Loss {
-    if let LossKind::Status { excerpt, .. } = &mut loss.kind
-        && excerpt.is_empty()
-    {
-        *excerpt = answer::excerpt(body);
-    }
-    loss
-}
-
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
         f.debug_struct("Shared")
-            .field("http", &self.http)
+            .field("endpoint", &self.endpoint)
             .field("session", &state.session)
             .field("standing", &state.standing)
             .finish_non_exhaustive()

@@ -17,9 +17,9 @@ use trunkline_transport::http::{
 };
 use trunkline_transport::{Channel, ReceiveError, Url};
 
-use super::answer::{self, Answer, InSession};
+use super::answer::{self, Answer, InSession, explain};
 use super::head::Headers;
-use super::shared::{explain, lost};
+use super::shared::lost;
 use crate::carrier::{Loss, LossKind, Reach};
 
 /// How long the server has to say where messages are posted to.

@@ -11,7 +11,7 @@ use trunkline_client::{Builder, Client};
 use trunkline_server::Host;
 
 pub(crate) use self::answers::{Answers, accept};
-pub(crate) use self::script::{Script, described, initialized, opener, result};
+pub(crate) use self::script::{Act, Script, described, error, initialized, or_handshake};
 pub(crate) use self::server::{Life, server};
 
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.

@@ -4,71 +4,119 @@ use serde_json::{Value, json};
 use trunkline_client::transport::{Mock, Opener, mock};
 
 /// A peer that is a script: each connection is a mock whose answers come from one function.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Script {
     connections: Arc<Mutex<Vec<Mock>>>,
 }
 
+/// What a script does about a message.
+pub(crate) enum Act {
+    /// Nothing.
+    Wait,
+    /// Answers with a result.
+    Result(Value),
+    /// Answers with an error.
+    Error(Value),
+    /// Says something, whatever it is.
+    Say(String),
+    /// Says nothing any more, ever.
+    End,
+}
+
 impl Script {
-    /// Returns the connections so far, oldest first.
-    pub(crate) fn connections(&self) -> Vec<Mock> {
-        self.connections.lock().unwrap().clone()
+    /// Makes a target whose peer does something about each message, by a function of the connection's number and of it.
+    pub(crate) fn new(act: impl Fn(usize, &Value) -> Act + Send + Sync + 'static) -> (Self, Opener) {
+        let script = Self::default();
+        let (act, opened) = (Arc::new(act), script.clone());
+        let opener = Opener::new("a script", move || {
+            let (mock, channel) = mock();
+            let number = {
+                let mut connections = opened.connections.lock().unwrap();
+                connections.push(mock.clone());
+                connections.len() - 1
+            };
+            let (act, handle) = (act.clone(), mock.clone());
+            mock.answer(move |sent| play(act(number, &serde_json::from_str(sent).unwrap()), sent, &handle));
+            std::future::ready(Ok(channel))
+        });
+        (script, opener)
     }
 
     /// Returns the newest connection.
     pub(crate) fn newest(&self) -> Mock {
-        self.connections().pop().expect("somebody has connected")
+        self.connections.lock().unwrap().last().expect("somebody has connected").clone()
     }
 
-    /// Returns what was sent over a connection, parsed.
-    pub(crate) fn sent(&self, connection: usize) -> Vec<Value> {
-        let sent = self.connections()[connection].sent();
-        sent.iter().map(|message| serde_json::from_str(message).unwrap()).collect()
+    /// Returns what was sent over all connections, each in order.
+    pub(crate) fn sent(&self) -> Vec<Vec<Value>> {
+        let connections = self.connections.lock().unwrap().clone();
+        let parse = |message: &String| serde_json::from_str(message).unwrap();
+        connections.iter().map(|mock| mock.sent().iter().map(parse).collect()).collect()
+    }
+
+    /// Returns the methods that were sent over all connections, each in order.
+    pub(crate) fn methods(&self) -> Vec<Vec<String>> {
+        let name = |message: &Value| message["method"].as_str().unwrap_or("(a response)").to_owned();
+        self.sent().iter().map(|messages| messages.iter().map(name).collect()).collect()
+    }
+
+    /// Waits for a message of a method on the newest connection.
+    pub(crate) async fn wait_for(&self, method: &str) -> Value {
+        let wanted = format!("\"method\":\"{method}\"");
+        let sent = self.newest().wait_for(|message| message.contains(&wanted)).await;
+        serde_json::from_str(&sent.expect("the connection is open")).unwrap()
     }
 }
 
-/// Makes a target whose peer answers each message by a function of it and of the connection's number.
-pub(crate) fn opener(
-    answer: impl Fn(usize, &Value) -> Option<Value> + Send + Sync + 'static,
-) -> (Script, Opener) {
-    let script = Script { connections: Arc::default() };
-    let (answer, opened) = (Arc::new(answer), script.clone());
-    let opener = Opener::new("a script", move || {
-        let (mock, channel) = mock();
-        let number = {
-            let mut connections = opened.connections.lock().unwrap();
-            connections.push(mock.clone());
-            connections.len() - 1
-        };
-        let answer = answer.clone();
-        mock.answer(move |sent| {
-            let message: Value = serde_json::from_str(sent).unwrap();
-            answer(number, &message).map(|answer| answer.to_string())
-        });
-        std::future::ready(Ok(channel))
-    });
-    (script, opener)
+fn play(act: Act, sent: &str, mock: &Mock) -> Option<String> {
+    let message: Value = serde_json::from_str(sent).unwrap();
+    // The mock is locked while it asks for an answer, so that anything else is done a little later.
+    let later = |then: Box<dyn FnOnce(Mock) + Send>| {
+        let mock = mock.clone();
+        tokio::spawn(async move { then(mock) });
+        None
+    };
+    match act {
+        Act::Wait => None,
+        Act::Result(result) => {
+            Some(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string())
+        }
+        Act::Error(error) => {
+            Some(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string())
+        }
+        Act::Say(said) => Some(said),
+        Act::End => later(Box::new(|mock| mock.end())),
+    }
 }
 
-/// Answers a message with a result.
-pub(crate) fn result(message: &Value, result: Value) -> Option<Value> {
-    Some(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+/// Returns an error of a code.
+pub(crate) fn error(code: i64) -> Act {
+    Act::Error(json!({ "code": code, "message": "no" }))
+}
+
+/// What a server of these scripts can do.
+fn capabilities() -> Value {
+    json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true, "listChanged": true }, "logging": {} })
 }
 
 /// Answers `server/discover` as a modern server does.
-pub(crate) fn described(message: &Value) -> Option<Value> {
-    result(
-        message,
-        json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
-            "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true }, "logging": {} } }),
-    )
+pub(crate) fn described() -> Act {
+    Act::Result(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
+        "cacheScope": "private", "capabilities": capabilities() }))
 }
 
-/// Answers `initialize` as a legacy server does, in the revision that it is asked for.
-pub(crate) fn initialized(message: &Value) -> Option<Value> {
-    result(
-        message,
-        json!({ "protocolVersion": message["params"]["protocolVersion"], "serverInfo": { "name": "s", "version": "1" },
-            "capabilities": { "tools": { "listChanged": true }, "resources": { "subscribe": true }, "logging": {} } }),
-    )
+/// Answers `initialize` as a legacy server does, in a revision of its own.
+pub(crate) fn initialized(revision: &str) -> Act {
+    Act::Result(json!({ "protocolVersion": revision, "serverInfo": { "name": "s", "version": "1" },
+        "capabilities": capabilities() }))
+}
+
+/// Shakes hands in either era, and has something else done about everything else.
+pub(crate) fn or_handshake(message: &Value, act: impl FnOnce(&Value) -> Act) -> Act {
+    match message["method"].as_str() {
+        Some("server/discover") => described(),
+        Some("initialize") => initialized(message["params"]["protocolVersion"].as_str().unwrap()),
+        Some("notifications/initialized") => Act::Wait,
+        _ => act(message),
+    }
 }

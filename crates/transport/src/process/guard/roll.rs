@@ -77,9 +77,14 @@ impl Entry {
         let _ = self.write(leader.as_raw_nonzero().get().unsigned_abs().into(), self.pipes);
     }
 
-    /// Takes the child off the roll.
-    pub(in super::super) fn clear(&self) {
-        let _ = self.write(0, [0, 0]);
+    /// Takes the group off the roll; who has one of the pipes is still to be ended.
+    pub(in super::super) fn forget_group(&self) {
+        let _ = self.write(0, self.pipes);
+    }
+
+    /// Returns the inodes of the pipes that the child writes to.
+    pub(in super::super) fn pipes(&self) -> [u64; 2] {
+        self.pipes
     }
 
     fn write(&self, group: u64, [stdout, stderr]: [u64; 2]) -> io::Result<()> {
@@ -94,7 +99,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.clear();
+        let _ = self.write(0, [0, 0]);
         if let Some(roll) = ROLL.get() {
             roll.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(self.place);
         }

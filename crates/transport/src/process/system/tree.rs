@@ -5,7 +5,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 /// How many descendants are looked at; a child that starts more than this is ended as far as its group goes.
 const MOST: usize = 4096;
 
-/// A descendant of a child that is not in the child's group any more.
+/// A process that descends from a child and is not in the child's group any more.
 pub(super) struct Stray {
     /// Names exactly this process, even after it has ended and its number is taken by another.
     descriptor: OwnedFd,
@@ -37,6 +37,33 @@ pub(super) fn strays(leader: Pid) -> Vec<Stray> {
         }
     }
     strays
+}
+
+/// Finds the processes that have one of these pipes as a standard descriptor.
+pub(super) fn holders(pipes: [u64; 2]) -> Vec<Stray> {
+    let names = pipes.map(|inode| std::path::PathBuf::from(format!("pipe:[{inode}]")));
+    let mut holders = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?)) else {
+            continue;
+        };
+        let holds = || {
+            let mut targets =
+                (0..3).filter_map(|fd| std::fs::read_link(entry.path().join(format!("fd/{fd}"))).ok());
+            targets.any(|target| names.contains(&target))
+        };
+        // We have the other end of each.
+        if id == rustix::process::getpid() || !holds() {
+            continue;
+        }
+        // What is named now may be another process than the one that was looked at, so this looks once more.
+        if let Ok(descriptor) = rustix::process::pidfd_open(id, PidfdFlags::empty())
+            && holds()
+        {
+            holders.push(Stray { descriptor });
+        }
+    }
+    holders
 }
 
 /// Lists the children of a process, of each of its threads, as far as the kernel tells.

@@ -122,6 +122,18 @@ impl Child {
         }
     }
 
+    /// Ends whoever got away with one of the child's outputs: by leaving its group, after its parents had ended.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(clippy::unused_self, reason = "only Linux tells who has a pipe")
+    )]
+    pub(in super::super) fn hunt(&self) {
+        #[cfg(target_os = "linux")]
+        for stray in super::tree::holders(self.entry.pipes()) {
+            stray.signal(Signal::KILL);
+        }
+    }
+
     /// Ends what is left of the group and takes the leader's exit; it has to have ended, else this waits for it.
     pub(in super::super) fn reap(&mut self) -> Exit {
         if let Some(exit) = self.exit {
@@ -130,7 +142,7 @@ impl Child {
         signal_group(self.leader, Signal::KILL);
         // The number of the group is free for others as soon as the leader is reaped, so the guard forgets it before.
         #[cfg(target_os = "linux")]
-        self.entry.clear();
+        self.entry.forget_group();
         let exit = self.process.wait().map_or(Exit::Unknown, Exit::from);
         self.exit = Some(exit);
         self.living = None;
@@ -150,7 +162,7 @@ impl Drop for Child {
         }
         signal_group(self.leader, Signal::KILL);
         #[cfg(target_os = "linux")]
-        self.entry.clear();
+        self.entry.forget_group();
         reap_later(self.leader, self.living.take());
     }
 }

@@ -1,0 +1,90 @@
+use serde_json::{Map, Value, json};
+use trunkline_client::protocol::model::{
+    Answer, ClientCapabilities, Content, Question, Role, Root, SampleResult,
+};
+use trunkline_client::protocol::{Members, Raw, Refusal};
+use trunkline_client::{BoxFuture, InputHandler, Origin};
+
+/// Answers everything that can be asked, as a user would who agrees with every default.
+pub(super) struct Answers;
+
+impl InputHandler for Answers {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots()
+    }
+
+    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        Box::pin(std::future::ready(answer(&question)))
+    }
+}
+
+/// Answers one question.
+pub(super) fn answer(question: &Question) -> Result<Answer, Refusal> {
+    match question {
+        Question::Form(form) => Ok(Answer::accept(Some(fill_in(&form.schema)))),
+        Question::Url(_) => Ok(Answer::accept(None)),
+        Question::Sample(_) => Ok(Answer::Sample(SampleResult {
+            role: Role::Assistant,
+            content: vec![Content::text("A sampled answer.")],
+            model: "conformance".to_owned(),
+            stop_reason: Some("endTurn".to_owned()),
+            meta: None,
+            rest: Members::new(),
+        })),
+        Question::Roots => {
+            Ok(Answer::Roots(vec![Root { uri: "file:///conformance".to_owned(), ..Root::default() }]))
+        }
+    }
+}
+
+/// Fills in a form: every default stays, and whatever has none gets the simplest value of its kind.
+fn fill_in(schema: &Raw) -> Raw {
+    let schema: Value = schema.decode().unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let content: Map<_, _> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| {
+            (name.clone(), property.get("default").cloned().unwrap_or_else(|| simplest(property)))
+        })
+        .collect();
+    Value::Object(content).into()
+}
+
+fn simplest(property: &Value) -> Value {
+    let choices = property.get("enum").and_then(Value::as_array);
+    match property.get("type").and_then(Value::as_str) {
+        _ if choices.is_some_and(|choices| !choices.is_empty()) => {
+            choices.and_then(|choices| choices.first()).cloned().unwrap_or_default()
+        }
+        Some("boolean") => json!(true),
+        Some("integer" | "number") => property.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        Some("array") => json!([]),
+        _ => json!("an answer"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_filled_in_with_its_defaults_and_otherwise_with_something_of_the_right_kind() {
+        let schema = json!({ "type": "object", "properties": {
+            "name": { "type": "string", "default": "Ada" },
+            "age": { "type": "integer", "default": 30 },
+            "off": { "type": "boolean", "default": false },
+            "on": { "type": "boolean" },
+            "text": { "type": "string" },
+            "least": { "type": "integer", "minimum": 7 },
+            "choice": { "type": "string", "enum": ["a", "b"] },
+            "many": { "type": "array", "items": { "type": "string" } },
+        } });
+        let filled: Value = fill_in(&schema.into()).decode().unwrap();
+        assert_eq!(
+            filled,
+            json!({ "name": "Ada", "age": 30, "off": false, "on": true, "text": "an answer", "least": 7,
+                "choice": "a", "many": [] })
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! The client that the official suite runs: one function for each of its scenarios.
+//!
+//! What a client does at all is the suite's to say, so that these functions are named after what it looks at. None of them
+//! asks which revision is spoken.
+
+mod answers;
+mod calls;
+mod handshake;
+mod headers;
+mod questions;
+
+use serde_json::Value;
+use trunkline::Result;
+use trunkline_client::Client;
+use trunkline_client::protocol::Revision;
+
+use self::answers::Answers;
+
+/// What the suite tells a client that it runs.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The address of the server.
+    pub url: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The revision to speak.
+    pub revision: Revision,
+    /// What else there is to know, an object.
+    pub context: Value,
+}
+
+impl Scenario {
+    /// Reads what the suite says by the environment.
+    ///
+    /// # Errors
+    /// Something is missing, or makes no sense.
+    pub fn from_environment(url: String) -> Result<Self> {
+        let name = std::env::var("MCP_CONFORMANCE_SCENARIO")?;
+        let version = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION")?;
+        let revision = Revision::parse(&version).ok_or_else(|| format!("`{version}` is no revision"))?;
+        let context = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
+            Ok(context) => serde_json::from_str(&context)?,
+            Err(_) => Value::Null,
+        };
+        Ok(Self { url, name, revision, context })
+    }
+
+    /// Does what the scenario looks at.
+    ///
+    /// # Errors
+    /// The server was not what the scenario promises, or nobody here knows the scenario.
+    pub async fn run(&self) -> Result<()> {
+        let client = Client::builder().input(Answers).pin(self.revision).connect(self.url.as_str()).await?;
+        match self.name.as_str() {
+            "initialize" | "request-metadata" | "json-schema-ref-no-deref" => calls::list(&client).await?,
+            "tools_call" => calls::add_numbers(&client).await?,
+            "elicitation-sep1034-client-defaults" | "sse-retry" => calls::every_tool(&client).await?,
+            "json-schema-2020-12-preservation" => calls::echo_schema(&client).await?,
+            "sep-2322-client-request-state" => questions::between_rounds(&client).await?,
+            "http-invalid-tool-headers" => headers::valid_tools(&client).await?,
+            "http-custom-headers" => headers::listed_calls(&client, &self.context).await?,
+            "http-standard-headers" => {
+                headers::every_method(&client).await?;
+                handshake::by_hand(&self.url).await?;
+            }
+            other => return Err(format!("nobody here knows the scenario `{other}`").into()),
+        }
+        client.close().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! The scenario that looks at rounds of questions.
+
+use serde_json::json;
+use trunkline::Result;
+use trunkline_client::{Call, Client, Outcome};
+
+use super::answers::answer;
+
+/// Calls the tools of the scenario so that the rounds of each are interleaved with a call that has nothing to do with them.
+pub(super) async fn between_rounds(client: &Client) -> Result<()> {
+    client.tools().await?;
+    for tool in ["test_mrtr_echo_state", "test_mrtr_no_state"] {
+        let mut outcome = client.step(Call::tool(tool, json!({}))).await?;
+        while let Outcome::Ask(round) = outcome {
+            client.call("test_mrtr_unrelated", json!({})).await?;
+            let answers = round.questions.iter().map(|(key, question)| (key.clone(), answer(question)));
+            let answers = answers.collect();
+            outcome = round.answer(answers).await?;
+        }
+    }
+    client.call("test_mrtr_no_result_type", json!({})).await?;
+    Ok(())
+}

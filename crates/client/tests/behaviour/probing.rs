@@ -1,0 +1,155 @@
+//! How the era of a server is found out, against servers that are only scripts.
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::{Client, Error};
+
+use crate::support::{Act, Script, described, error, initialized, within};
+
+const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+const INITIALIZED: &str = "notifications/initialized";
+
+/// Connects to a server whose answers to `server/discover` and `initialize` are functions.
+async fn probe(
+    discover: impl Fn(usize) -> Act + Send + Sync + 'static,
+    initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
+) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let (script, opener) = Script::new(move |_, message| match message["method"].as_str() {
+        Some(DISCOVER) => discover(asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst)),
+        Some(INITIALIZE) => initialize(message),
+        _ => Act::Wait,
+    });
+    let client = within(Client::connect(opener)).await;
+    let methods = script.methods();
+    (client, methods, script)
+}
+
+fn unsupported(supported: Value) -> Act {
+    Act::Error(json!({ "code": -32022, "message": "no", "data": { "supported": supported } }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_describes_itself_is_modern_and_no_hands_are_shaken() {
+    let (client, methods, script) = probe(|_| described(), |_| panic!()).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
+    assert_eq!(methods, [[DISCOVER]]);
+    let meta = &script.sent()[0][0]["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "trunkline");
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
+    for code in [-32601, -32602, -32600, -32000, -32001, -32603, 0, 42] {
+        let (client, methods, _) = probe(move |_| error(code), |_| initialized("2025-06-18")).await;
+        assert_eq!(client.unwrap().server().revision, Revision::V2025_06_18, "{code}");
+        assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
+    }
+    let (client, methods, _) = probe(|_| Act::Wait, |_| initialized("2024-11-05")).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
+    assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_away_is_started_again_and_not_probed() {
+    let (client, methods, _) = probe(|_| Act::End, |_| initialized("2025-03-26")).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
+    assert_eq!(methods, [vec![DISCOVER], vec![INITIALIZE, INITIALIZED]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lists_its_revisions_is_taken_at_its_word() {
+    let (client, methods, script) =
+        probe(|_| unsupported(json!(["2025-03-26", "2024-11-05"])), |_| initialized("2025-03-26")).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
+    assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
+    assert_eq!(script.sent()[0][1]["params"]["protocolVersion"], "2025-03-26");
+
+    let again = |asked| if asked == 0 { unsupported(json!(["2026-07-28"])) } else { described() };
+    let (client, methods, script) = probe(again, |_| panic!()).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
+    assert_eq!(methods, [[DISCOVER, DISCOVER]]);
+    assert_ne!(script.sent()[0][0]["id"], script.sent()[0][1]["id"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_a_revision_in_common_is_an_error_and_is_not_guessed_at() {
+    for (discover, asked) in [
+        (json!(["2099-01-01"]), 1),
+        // One that refuses what it lists is not asked for ever.
+        (json!(["2026-07-28"]), 2),
+    ] {
+        let (client, methods, _) = probe(move |_| unsupported(discover.clone()), |_| panic!()).await;
+        let Err(Error::Unreachable(unreachable)) = client else { panic!("{client:?}") };
+        assert_eq!((methods[0].len(), unreachable.attempts.len()), (asked, asked));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_that_was_tried_is_in_the_error() {
+    let (client, ..) = probe(|_| error(-32601), |_| error(-32603)).await;
+    let Err(Error::Unreachable(unreachable)) = client else { panic!() };
+    let attempts: Vec<String> = unreachable.attempts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        attempts,
+        ["server/discover at 2026-07-28: error -32601: no", "initialize at 2025-11-25: error -32603: no"]
+    );
+    assert_eq!(unreachable.target, "a script");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_handshake_has_a_deadline_of_its_own() {
+    let began = tokio::time::Instant::now();
+    let (client, ..) = probe(|_| Act::Wait, |_| Act::Wait).await;
+    let Err(Error::Unreachable(unreachable)) = client else { panic!() };
+    assert!(unreachable.cause.contains("30s"), "{unreachable}");
+    assert_eq!(began.elapsed().as_secs(), 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_revision_cannot_be_negotiated_by_a_handshake() {
+    for revision in ["2026-07-28", "2099-01-01", ""] {
+        let (client, ..) = probe(|_| error(-32601), move |_| initialized(revision)).await;
+        assert!(matches!(client, Err(Error::Unreachable(_))), "{revision}");
+    }
+    let (client, ..) = probe(|_| error(-32601), |_| initialized("2024-10-07")).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pinned_revision_is_spoken_without_a_probe_or_not_at_all() {
+    for revision in Revision::ALL {
+        let (script, opener) = Script::new(|_, message| crate::support::or_handshake(message, |_| Act::Wait));
+        let client = within(Client::builder().pin(revision).connect(opener)).await.unwrap();
+        assert_eq!(client.server().revision, revision);
+        assert_eq!(script.methods()[0].len(), if revision == Revision::NEWEST { 1 } else { 2 });
+    }
+    let (_, opener) = Script::new(|_, message| match message["method"].as_str() {
+        Some(INITIALIZE) => initialized("2025-11-25"),
+        _ => error(-32601),
+    });
+    for pin in [Revision::V2026_07_28, Revision::V2025_03_26] {
+        let client = within(Client::builder().pin(pin).connect(opener.clone())).await;
+        let Err(Error::Unreachable(unreachable)) = client else { panic!("{client:?}") };
+        assert!(unreachable.cause.contains(pin.as_str()), "{unreachable}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_the_probe_that_comes_late_is_dropped() {
+    let (client, _, script) = probe(|_| Act::Wait, |_| initialized("2025-11-25")).await;
+    let client = client.unwrap();
+    let probe = &script.sent()[0][0];
+    script.newest().receive(json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {} }).to_string());
+    let (ping, ()) = tokio::join!(client.ping(), async {
+        let ping = script.wait_for("ping").await;
+        assert_ne!(ping["id"], probe["id"]);
+        script.newest().receive(json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} }).to_string());
+    });
+    ping.unwrap();
+    // Nothing was cancelled: a server that does not know the question would not know what that is.
+    assert!(!script.methods()[0].contains(&"notifications/cancelled".to_owned()));
+}

@@ -1,0 +1,243 @@
+//! Calls by steps: questions that the caller answers, and continuations that travel or stay.
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::model::{ClientCapabilities, Question};
+use trunkline_client::protocol::{Raw, Refusal, Revision};
+use trunkline_client::{Call, Client, Continuation, Error, Outcome, Round};
+use trunkline_server::HostOptions;
+
+use crate::support::{Act, Answers, Life, Script, accept, connect, or_handshake, server, settle, within};
+
+fn forms() -> Answers {
+    let forms = ClientCapabilities::default().with_form();
+    Answers::new(|_| panic!("steps are answered by whoever makes them")).declaring(forms)
+}
+
+async fn asked(client: &Client, call: Call) -> Round {
+    match within(client.step(call)).await.unwrap() {
+        Outcome::Ask(round) => round,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Answers every form of a round with one boolean.
+fn yes(round: &Round) -> trunkline_client::Answers {
+    let answer = |(key, question): &(String, Question)| {
+        let Question::Form(form) = question else { panic!() };
+        let schema: Value = form.schema.decode().unwrap();
+        let field = schema["properties"].as_object().unwrap().keys().next().unwrap().clone();
+        (key.clone(), Ok(accept(&json!({ field: true }))))
+    };
+    round.questions.iter().map(answer).collect()
+}
+
+fn text(result: &Raw) -> String {
+    result.decode::<Value>().unwrap()["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_gives_the_questions_and_goes_on_with_the_answers_in_both_eras() {
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let host = server(&Life::default()).host(HostOptions::default()).unwrap();
+        let client = connect(&host, revision, Client::builder().input(forms())).await;
+        let round = asked(&client, Call::tool("in_sequence", json!({}))).await;
+        assert_eq!(round.questions.len(), 1);
+        let portable = matches!(round.then, Continuation::Portable(_));
+        assert_eq!(portable, revision == Revision::NEWEST);
+        let answers = yes(&round);
+        let Outcome::Ask(round) = within(round.answer(answers)).await.unwrap() else { panic!() };
+        let answers = yes(&round);
+        let Outcome::Done(result) = within(round.answer(answers)).await.unwrap() else { panic!() };
+        assert_eq!(text(&result), "true true");
+        // Questions that are asked at one time are one round.
+        let round = asked(&client, Call::tool("at_once", json!({}))).await;
+        assert_eq!(round.questions.len(), 2, "{revision}");
+        let answers = yes(&round);
+        let Outcome::Done(result) = within(round.answer(answers)).await.unwrap() else { panic!() };
+        assert_eq!(text(&result), "true true");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_portable_continuation_goes_on_from_any_client() {
+    let host = server(&Life::default()).host(HostOptions::default()).unwrap();
+    let first = connect(&host, Revision::NEWEST, Client::builder().input(forms())).await;
+    let round = asked(&first, Call::tool("confirm", json!({}))).await;
+    let answers = yes(&round);
+    let (_, Continuation::Portable(state)) = round.into_parts() else { panic!() };
+    drop(first);
+    let second = connect(&host, Revision::NEWEST, Client::builder().input(forms())).await;
+    let call = Call::tool("confirm", json!({})).resume(Continuation::Portable(state), answers);
+    let Outcome::Done(result) = within(second.step(call)).await.unwrap() else { panic!() };
+    assert_eq!(text(&result), "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_continuation_that_is_dropped_cancels_the_call() {
+    let host = server(&Life::default()).host(HostOptions::default()).unwrap();
+    let client = connect(&host, Revision::V2025_11_25, Client::builder().input(forms())).await;
+    let round = asked(&client, Call::tool("confirm", json!({}))).await;
+    assert_eq!(host.load().0, 1);
+    drop(round);
+    settle().await;
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_user_takes_is_not_the_servers() {
+    let host = server(&Life::default()).host(HostOptions::default()).unwrap();
+    let client = connect(&host, Revision::V2025_11_25, Client::builder().input(forms())).await;
+    let round = asked(&client, Call::tool("confirm", json!({}))).await;
+    tokio::time::advance(std::time::Duration::from_secs(3000)).await;
+    let answers = yes(&round);
+    let Outcome::Done(result) = within(round.answer(answers)).await.unwrap() else { panic!() };
+    assert_eq!(text(&result), "true");
+}
+
+/// A modern server that asks so many times before it answers, with a state that is not easily written the same way twice.
+fn asker(times: usize) -> (Script, trunkline_client::transport::Opener) {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    Script::new(move |_, message| {
+        or_handshake(message, |message| {
+            let round = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let question = json!({ "method": "elicitation/create", "params":
+                { "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": {} } } });
+            let said = if round < times {
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":{},"result":{{"inputRequests":{{"k":{question}}},"requestState":"\u0041\/{round} ","resultType":"input_required"}}}}"#,
+                    message["id"]
+                )
+            } else {
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"resultType":"complete"}}}}"#,
+                    message["id"]
+                )
+            };
+            Act::Say(said)
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_has_a_new_id_the_same_arguments_and_the_state_byte_for_byte() {
+    let (script, opener) = asker(2);
+    let answers = Answers::new(|_| Ok(accept(&json!({ "x": 1 }))));
+    let client = within(Client::builder().input(answers).connect(opener)).await.unwrap();
+    within(client.call("t", json!({ "a": [1.0, "b"] })).into_future()).await.unwrap();
+    let sent = script.newest().sent();
+    let calls: Vec<&String> = sent.iter().filter(|message| message.contains("tools/call")).collect();
+    assert_eq!(calls.len(), 3);
+    assert!(!calls[0].contains("requestState") && !calls[0].contains("inputResponses"));
+    assert!(calls[1].contains(r#""requestState":"\u0041\/0 ""#), "{}", calls[1]);
+    assert!(calls[2].contains(r#""requestState":"\u0041\/1 ""#), "{}", calls[2]);
+    let parsed: Vec<Value> = calls.iter().map(|call| serde_json::from_str(call).unwrap()).collect();
+    assert!(parsed[0]["id"] != parsed[1]["id"] && parsed[1]["id"] != parsed[2]["id"]);
+    assert_eq!(parsed[2]["params"]["arguments"], parsed[0]["params"]["arguments"]);
+    assert_eq!(
+        parsed[2]["params"]["inputResponses"],
+        json!({ "k": { "action": "accept", "content": { "x": 1 } } })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_without_end_is_given_up() {
+    let (script, opener) = asker(usize::MAX);
+    let answers = Answers::new(|_| Ok(accept(&json!({}))));
+    let client = within(Client::builder().input(answers).connect(opener)).await.unwrap();
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    assert!(matches!(error, Error::Unanswered(_)), "{error}");
+    assert_eq!(script.methods()[0].len(), 1 + 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_only_wants_to_be_asked_again_is_at_a_pace() {
+    let (script, opener) = Script::new(|_, message| {
+        or_handshake(message, |message| match message["params"]["requestState"].as_str() {
+            None => Act::Result(json!({ "resultType": "input_required", "requestState": "0" })),
+            Some("3") => Act::Result(json!({ "resultType": "complete", "content": [] })),
+            Some(state) => {
+                let next = (state.parse::<u32>().unwrap() + 1).to_string();
+                Act::Result(json!({ "resultType": "input_required", "requestState": next }))
+            }
+        })
+    });
+    let client = within(Client::connect(opener)).await.unwrap();
+    let began = tokio::time::Instant::now();
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(began.elapsed().as_millis(), 250 + 500 + 1000 + 2000);
+    let inputs: Vec<_> =
+        script.sent()[0].iter().map(|sent| sent["params"].get("inputResponses").is_some()).collect();
+    assert!(!inputs.contains(&true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_make_no_sense_are_errors() {
+    let roots = json!({ "k": { "method": "roots/list" } });
+    for (result, expected) in [
+        (json!({ "resultType": "task", "taskId": "t" }), "unknown type of result `task`"),
+        (json!({ "resultType": 7, "content": [] }), "unknown type of result"),
+        (json!({ "resultType": "input_required" }), "neither question nor state"),
+        (json!({ "resultType": "input_required", "inputRequests": roots }), "did not offer"),
+        (
+            json!({ "resultType": "input_required", "inputRequests": { "k": { "method": "x/y" } } }),
+            "method not found",
+        ),
+        (json!({ "resultType": "input_required", "inputRequests": 7 }), "not an object"),
+        (json!({ "resultType": "complete", "content": 7 }), "`content`"),
+        (json!([]), "not an object"),
+    ] {
+        let shown = result.to_string();
+        let (_, opener) =
+            Script::new(move |_, message| or_handshake(message, |_| Act::Result(result.clone())));
+        let client = within(Client::builder().connect(opener)).await.unwrap();
+        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+        assert!(matches!(&error, Error::Malformed(said) if said.contains(expected)), "{shown}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_within_a_list_is_an_error() {
+    let result = json!({ "resultType": "input_required", "requestState": "s" });
+    let (_, opener) = Script::new(move |_, message| or_handshake(message, |_| Act::Result(result.clone())));
+    let client = within(Client::connect(opener)).await.unwrap();
+    assert!(matches!(within(client.tools()).await, Err(Error::Malformed(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_server() {
+    let answers = Answers::new(|_| Err(Refusal::application(-1, "not today")))
+        .declaring(ClientCapabilities::default().with_sampling());
+    for revision in Revision::ALL {
+        let host = server(&Life::default()).host(HostOptions::default()).unwrap();
+        let client = connect(&host, revision, Client::builder().input(answers.clone())).await;
+        match within(client.call("sample", json!({})).into_future()).await {
+            Err(Error::Unanswered(refusal)) => {
+                assert_eq!((refusal.message(), revision), ("not today", Revision::NEWEST));
+            }
+            Ok(result) => {
+                assert!(result.is_error && result.text().contains("not today"), "{}", result.text());
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_to_visit_first_are_questions_too() {
+    let (script, opener) = Script::new(|_, message| match message["method"].as_str() {
+        Some("server/discover") => crate::support::error(-32601),
+        Some("tools/call") if message["id"].as_u64() < Some(4) => {
+            Act::Error(json!({ "code": -32042, "message": "log in",
+            "data": { "elicitations": [{ "mode": "url", "elicitationId": "e", "url": "https://x.example/", "message": "Log in" }] } }))
+        }
+        _ => or_handshake(message, |_| Act::Result(json!({ "content": [] }))),
+    });
+    let answers = Answers::new(|question| {
+        assert!(matches!(question, Question::Url(url) if url.url == "https://x.example/"));
+        Ok(trunkline_client::protocol::model::Answer::accept(None))
+    });
+    let client = within(Client::builder().input(answers.clone()).connect(opener)).await.unwrap();
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(script.methods()[0].iter().filter(|method| *method == "tools/call").count(), 2);
+    assert_eq!(answers.asked().len(), 1);
+}

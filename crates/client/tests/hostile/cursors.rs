@@ -1,0 +1,103 @@
+//! Lists that never end.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::{Client, Error, Limits};
+
+use crate::peer::{ERAS, Peer, call, connect_with, soon};
+
+/// Makes a page of its number.
+type Pages = fn(usize) -> Value;
+
+/// Connects to a server whose pages are made by a function of their number.
+async fn connect(era: Revision, limits: Limits, page: Pages, pause: Duration) -> Client {
+    let builder = Client::builder().limits(limits);
+    let script = async move |mut peer: Peer| {
+        for number in 0.. {
+            let Some(message) = peer.next().await else { return };
+            match message["method"].as_str() {
+                Some("tools/list") => {
+                    tokio::time::sleep(pause).await;
+                    peer.answer(&message["id"], page(number)).await;
+                }
+                Some("tools/call") => peer.answer_text(&message["id"], "well").await,
+                _ => {}
+            }
+        }
+    };
+    connect_with(builder, era, script).await.unwrap()
+}
+
+fn tool(name: &str) -> Value {
+    json!({ "name": name, "inputSchema": { "type": "object" } })
+}
+
+fn page(cursor: &Value) -> Value {
+    json!({ "resultType": "complete", "tools": [tool("a")], "nextCursor": cursor })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
+    // How the pages are made, and what the error says.
+    let table: &[(Pages, &str)] = &[
+        (|_| page(&json!("same")), "in a circle"),
+        (|number| page(&json!(format!("c{}", number % 3))), "in a circle"),
+        (|_| page(&json!("")), "in a circle"),
+        (|number| page(&json!(format!("{number}"))), "more than 50 pages"),
+        (
+            |_| json!({ "resultType": "complete", "tools": vec![tool("a"); 101], "nextCursor": null }),
+            "more than 100 items",
+        ),
+        (
+            |number| json!({ "resultType": "complete", "tools": vec![tool("a"); 9], "nextCursor": format!("{number}") }),
+            "more than 100 items",
+        ),
+        (|_| page(&json!(7)), "`nextCursor` must be a string"),
+        (|_| page(&json!({ "a": 1 })), "`nextCursor` must be a string"),
+        (|_| json!({ "resultType": "complete" }), "`tools` is missing"),
+        (|_| json!({ "resultType": "complete", "tools": {} }), "`tools` must be an array"),
+    ];
+    for era in ERAS {
+        for (page, expected) in table {
+            let limits = Limits { pages: 50, items: 100, ..Limits::default() };
+            let client = connect(era, limits, *page, Duration::ZERO).await;
+            let error = soon("the list", client.tools()).await.unwrap_err();
+            assert!(
+                matches!(&error, Error::Malformed(problem) if problem.contains(expected)),
+                "{era}: {error}"
+            );
+            assert_eq!(call(&client, "a").await.unwrap(), "well");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_pages_are_slow_takes_no_longer_than_a_call_may() {
+    for era in ERAS {
+        let limits = Limits { call_at_most: Duration::from_secs(600), ..Limits::default() };
+        let client =
+            connect(era, limits, |number| page(&json!(format!("{number}"))), Duration::from_secs(50)).await;
+        let began = tokio::time::Instant::now();
+        let error = soon("the list", client.tools()).await.unwrap_err();
+        assert!(matches!(error, Error::TimedOut { .. }), "{era}: {error}");
+        assert!(began.elapsed() <= Duration::from_secs(700), "{era}: {:?}", began.elapsed());
+        assert_eq!(call(&client, "a").await.unwrap(), "well");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_huge_pages_costs_no_more_than_its_limit() {
+    // Each page is within the limit for messages, and a thousand of them are not within any memory.
+    fn huge(number: usize) -> Value {
+        let mut tool = tool("a");
+        tool["description"] = json!("x".repeat(900_000));
+        json!({ "resultType": "complete", "tools": [tool], "nextCursor": format!("{number}") })
+    }
+    let limits = Limits { list_bytes: 8 << 20, ..Limits::default() };
+    let client = connect(ERAS[1], limits, huge, Duration::ZERO).await;
+    let error = soon("the list", client.tools()).await.unwrap_err();
+    assert!(matches!(&error, Error::Malformed(problem) if problem.contains("8388608 bytes")), "{error}");
+    assert_eq!(call(&client, "a").await.unwrap(), "well");
+}

@@ -1,0 +1,137 @@
+//! Connections that end when they should not.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trunkline_client::{Client, Error};
+use trunkline_transport::Opener;
+
+use crate::peer::{ERAS, Peer, call, connect, soon, text_result};
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_leaves_after_the_handshake_is_told_at_once() {
+    for era in ERAS {
+        let client = connect(era, async |peer: Peer| drop(peer)).await;
+        for _ in 0..3 {
+            let error = soon("the call", call(&client, "a")).await.unwrap_err();
+            assert!(matches!(error, Error::Closed { .. }), "{error}");
+            assert_eq!(error.to_string(), "the server closed the connection");
+        }
+        let error = soon("the list", client.tools()).await.unwrap_err();
+        assert!(matches!(error, Error::Closed { .. }), "{error}");
+        soon("the end", client.close()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_leaves_in_mid_call_ends_every_call_and_none_is_sent_twice() {
+    for era in ERAS {
+        let client = connect(era, async |mut peer: Peer| {
+            for _ in 0..10 {
+                peer.call().await;
+            }
+        })
+        .await;
+        let calls = (0..10).map(|_| call(&client, "a"));
+        for outcome in soon("the calls", futures_util::future::join_all(calls)).await {
+            let error = outcome.unwrap_err();
+            assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
+        }
+        let error = call(&client, "b").await.unwrap_err();
+        assert!(!error.may_have_run(), "what is asked afterwards reaches nobody");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_cut_off_at_any_byte_is_no_answer() {
+    for era in ERAS {
+        let length =
+            format!("{}\n", json!({ "jsonrpc": "2.0", "id": 2, "result": text_result("whole") })).len();
+        for cut in 0..=length {
+            let client = connect(era, async move |mut peer: Peer| {
+                let (id, _) = peer.call().await;
+                let answer =
+                    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "result": text_result("whole") }));
+                assert_eq!(answer.len(), length, "ids have one digit here");
+                peer.bytes(&answer.as_bytes()[..cut]).await;
+            })
+            .await;
+            let outcome = soon("the call", call(&client, "a")).await;
+            // Without the end of its line the answer is whole already.
+            if cut >= length - 1 {
+                assert_eq!(outcome.unwrap(), "whole", "{era}: cut at {cut}");
+                continue;
+            }
+            let error = outcome.unwrap_err();
+            assert!(
+                matches!(error, Error::Closed { .. } | Error::Malformed(_)),
+                "{era}: cut at {cut}: {error}"
+            );
+            assert!(error.may_have_run(), "{era}: cut at {cut}: {error}");
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_that_is_cut_off_at_any_byte_is_told_with_every_attempt() {
+    for era in ERAS {
+        // Long enough for every answer; a cut beyond the end leaves the server alive until the client calls.
+        for cut in 0..260 {
+            let opener = Opener::new("a mortal server", move || async move {
+                let (channel, mut peer) = Peer::pair(1 << 20);
+                tokio::spawn(async move {
+                    let Some(request) = peer.next().await else { return };
+                    let capabilities = json!({ "tools": {}, "filler": "x".repeat(80) });
+                    let result = match request["method"].as_str() {
+                        Some("server/discover") => {
+                            json!({ "resultType": "complete", "supportedVersions": [era.as_str()], "capabilities": capabilities })
+                        }
+                        _ => {
+                            json!({ "protocolVersion": era.as_str(), "capabilities": capabilities, "serverInfo": { "name": "x", "version": "1" } })
+                        }
+                    };
+                    let answer =
+                        format!("{}\n", json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+                    peer.bytes(&answer.as_bytes()[..cut.min(answer.len())]).await;
+                });
+                Ok(channel)
+            });
+            let connected = soon("the end", Client::builder().pin(era).connect(opener)).await;
+            let error = match connected {
+                Ok(client) => soon("the call", call(&client, "a")).await.unwrap_err(),
+                Err(error) => error,
+            };
+            assert!(
+                matches!(error, Error::Unreachable(_) | Error::Closed { .. }),
+                "{era}: cut at {cut}: {error}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_dies_at_the_probe_is_opened_again_for_the_handshake() {
+    let opened = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let opener = Opener::new("a fragile server", move || {
+        let first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        async move {
+            let (channel, mut peer) = Peer::pair(1 << 20);
+            tokio::spawn(async move {
+                if first {
+                    // It does not know the method, and cannot say so.
+                    peer.request("server/discover").await;
+                    return;
+                }
+                peer.shake_hands(ERAS[0]).await;
+                peer.behave().await;
+            });
+            Ok(channel)
+        }
+    });
+    let client = soon("a connection", Client::connect(opener)).await.unwrap();
+    assert_eq!(opened.load(std::sync::atomic::Ordering::SeqCst), 2);
+    assert_eq!(call(&client, "a").await.unwrap(), "a");
+    assert_eq!(client.server().attempts.len(), 2, "{:?}", client.server().attempts);
+}

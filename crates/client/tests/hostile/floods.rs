@@ -1,0 +1,171 @@
+//! Servers that say too much.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trunkline_client::{Client, Error, Limits};
+
+use crate::peer::{ERAS, Peer, SILENCE, call, connect, connect_with, soon};
+
+fn notice(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+}
+
+/// What a server can say without being asked, made from a number and the id of a call that runs.
+const NOTICES: [fn(usize, &Value) -> Value; 6] = [
+    |number, _| notice("notifications/message", json!({ "level": "info", "data": format!("{number}") })),
+    |number, id| notice("notifications/progress", json!({ "progressToken": id, "progress": number })),
+    |number, _| {
+        notice("notifications/progress", json!({ "progressToken": number + 1_000_000, "progress": 1 }))
+    },
+    |_, _| notice("notifications/tools/list_changed", json!({})),
+    |number, _| notice("notifications/resources/updated", json!({ "uri": format!("a:{number}") })),
+    |number, _| notice(&format!("notifications/x{number}"), json!({})),
+];
+
+#[tokio::test(start_paused = true)]
+async fn floods_of_notices_keep_no_answer_from_its_call() {
+    for era in ERAS {
+        for make in NOTICES {
+            let client = connect(era, async move |mut peer: Peer| {
+                for number in 0..5_000 {
+                    peer.say(make(number, &json!(0))).await;
+                }
+                let (id, name) = peer.call().await;
+                for number in 0..5_000 {
+                    peer.say(make(number, &id)).await;
+                }
+                peer.answer_text(&id, &name).await;
+                peer.behave().await;
+            })
+            .await;
+            assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "a");
+            assert_eq!(soon("the call", call(&client, "b")).await.unwrap(), "b");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_never_stops_talking_is_held_to_the_deadline() {
+    // With a thread for each side and a clock that is real, so that there is always something to hear.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        for make in NOTICES {
+            let client = connect(ERAS[1], async move |mut peer: Peer| {
+                let (id, _) = peer.call().await;
+                let mut line = String::new();
+                for number in 0..100 {
+                    line.push_str(&format!("{}\n", make(number / 100, &id)));
+                }
+                while peer.bytes(line.as_bytes()).await {}
+            })
+            .await;
+            let call = client.call("a", json!({})).timeout(Duration::from_millis(200));
+            let outcome = tokio::time::timeout(Duration::from_secs(30), call.into_future()).await;
+            let error = outcome.expect("an end in time").unwrap_err();
+            assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+            client.close().await;
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_never_ends_costs_its_limit_and_the_calls_their_time() {
+    for era in ERAS {
+        let client = connect(era, async |mut peer: Peer| {
+            let calls = [peer.call().await, peer.call().await];
+            peer.bytes(b"{\"jsonrpc\":\"2.0\",\"id\":").await;
+            for _ in 0..256 {
+                peer.bytes(&[b'1'; 64 * 1024]).await;
+            }
+            // Nobody knows whose answer that was going to be. The line ends, and everything is well again.
+            peer.bytes(b"\n").await;
+            peer.answer_text(&calls[1].0, "second").await;
+            peer.behave().await;
+        })
+        .await;
+        let (first, second) = tokio::join!(call(&client, "first"), call(&client, "second"));
+        let error = first.unwrap_err();
+        assert!(matches!(error, Error::TimedOut { after } if after == SILENCE), "{error}");
+        assert_eq!(second.unwrap(), "second");
+        assert_eq!(call(&client, "third").await.unwrap(), "third");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_is_told_to_the_only_call_that_it_can_be_for() {
+    for era in ERAS {
+        let client = connect(era, async |mut peer: Peer| {
+            let (id, _) = peer.call().await;
+            peer.answer_text(&id, &"x".repeat(2 << 20)).await;
+            peer.behave().await;
+        })
+        .await;
+        let error = soon("the call", call(&client, "a")).await.unwrap_err();
+        assert!(matches!(error, Error::Malformed(_)), "{error}");
+        assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
+        assert_eq!(call(&client, "b").await.unwrap(), "b");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_little_nonsense_is_skipped_and_endless_nonsense_is_the_end() {
+    let nonsense = [
+        "7\n",
+        "\"x\"\n",
+        "nul\n",
+        "{}\n",
+        "{\"jsonrpc\":\"1.0\",\"method\":\"x\"}\n",
+        "[]\n",
+        "\u{1}\n",
+        "{\"a\":\n",
+    ];
+    let limits = Limits { noise: 100, ..Limits::default() };
+    for era in ERAS {
+        for line in nonsense {
+            let builder = Client::builder().limits(limits.clone());
+            let script = async move |mut peer: Peer| {
+                let (id, name) = peer.call().await;
+                for _ in 0..90 {
+                    peer.bytes(line.as_bytes()).await;
+                }
+                peer.answer_text(&id, &name).await;
+                peer.call().await;
+                while peer.bytes(line.as_bytes()).await {}
+            };
+            let client = connect_with(builder, era, script).await.unwrap();
+            assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "a", "{line}");
+            let error = soon("the call", call(&client, "b")).await.unwrap_err();
+            assert!(matches!(error, Error::Closed { .. }), "{line}: {error}");
+            assert!(
+                error.to_string().contains("more than 100 things that are no messages"),
+                "{line}: {error}"
+            );
+            // There is nobody any more, and that is said at once.
+            let error = soon("the call", call(&client, "c")).await.unwrap_err();
+            assert!(matches!(error, Error::Closed { may_have_run: false, .. }), "{line}: {error}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_nest_too_deep_or_come_in_huge_batches_are_nonsense() {
+    for era in ERAS {
+        let client = connect(era, async |mut peer: Peer| {
+            let (id, name) = peer.call().await;
+            let deep = format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{}{}}}\n",
+                "{\"a\":".repeat(10_000),
+                "1".to_owned() + &"}".repeat(10_000)
+            );
+            peer.bytes(deep.as_bytes()).await;
+            let one = notice("notifications/x", json!({})).to_string();
+            peer.bytes(format!("[{}]\n", vec![one; 1_000].join(",")).as_bytes()).await;
+            peer.answer_text(&id, &name).await;
+            peer.behave().await;
+        })
+        .await;
+        assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "a");
+        assert_eq!(call(&client, "b").await.unwrap(), "b");
+    }
+}

@@ -1,0 +1,218 @@
+//! Servers that ask too much.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::protocol::{Refusal, Revision};
+use trunkline_client::{BoxFuture, Builder, Client, Error, InputHandler, Limits, Origin};
+
+use crate::peer::{Peer, call, connect_with, soon, text_result};
+
+/// Answers every form at once, and counts how many are open at one time.
+#[derive(Clone, Default)]
+struct Eager {
+    open: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl InputHandler for Eager {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default().with_form().with_roots()
+    }
+
+    fn answer(&self, _: Origin, _: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(open, Ordering::SeqCst);
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            self.open.fetch_sub(1, Ordering::SeqCst);
+            Ok(Answer::decline())
+        })
+    }
+}
+
+/// Answers nothing, ever.
+struct Absent;
+
+impl InputHandler for Absent {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default().with_form().with_roots()
+    }
+
+    fn answer(&self, _: Origin, _: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn form(id: usize) -> Value {
+    let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    json!({ "jsonrpc": "2.0", "id": format!("q{id}"), "method": "elicitation/create", "params": params })
+}
+
+fn builder(input: impl InputHandler) -> Builder {
+    Client::builder().input(input).limits(Limits { queued_bytes: 64 * 1024, ..Limits::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_that_asks_in_every_round_is_stopped() {
+    let script = async |mut peer: Peer| {
+        let mut rounds = 0;
+        while let Some(message) = peer.next().await {
+            if message["method"] != "tools/call" {
+                continue;
+            }
+            if message["params"]["name"] == "sane" {
+                peer.answer(&message["id"], text_result(&format!("{rounds} rounds"))).await;
+                continue;
+            }
+            rounds += 1;
+            let params = form(0)["params"].clone();
+            let question = json!({ "method": "elicitation/create", "params": params });
+            let result = json!({ "resultType": "input_required", "inputRequests": { "a": question }, "requestState": "s" });
+            peer.answer(&message["id"], result).await;
+        }
+    };
+    let client = connect_with(builder(Eager::default()), Revision::V2026_07_28, script).await.unwrap();
+    let error = soon("the call", call(&client, "asks")).await.unwrap_err();
+    assert!(matches!(error, Error::Unanswered(_)), "{error}");
+    assert!(error.to_string().contains("asked more than 10 times"), "{error}");
+    // The first request, and ten that answered.
+    assert_eq!(call(&client, "sane").await.unwrap(), "11 rounds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_server_that_asks_without_end_is_stopped() {
+    let script = async |mut peer: Peer| {
+        let (id, _) = peer.call().await;
+        for number in 0.. {
+            peer.say(form(number)).await;
+            match peer.next().await {
+                Some(message) if message["id"] == format!("q{number}") => {}
+                // The client gave up, and said so.
+                Some(message) => {
+                    assert_eq!(message["params"]["requestId"], id);
+                    break;
+                }
+                None => return,
+            }
+        }
+        peer.behave().await;
+    };
+    let client = connect_with(builder(Eager::default()), Revision::V2025_11_25, script).await.unwrap();
+    let error = soon("the call", call(&client, "asks")).await.unwrap_err();
+    assert!(error.to_string().contains("asked more than 10 times"), "{error}");
+    assert_eq!(soon("a call after it", call(&client, "sane")).await.unwrap(), "sane");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_questions_within_a_call_is_refused_beyond_a_bound() {
+    const FLOOD: usize = 5_000;
+    let eager = Eager::default();
+    let script = async |mut peer: Peer| {
+        let (id, _) = peer.call().await;
+        let mut flood = String::new();
+        for number in 0..FLOOD {
+            flood.push_str(&format!("{}\n", form(number)));
+        }
+        let mut refused = 0;
+        let Peer { reader, writer } = &mut peer;
+        // It writes them all at once, and reads what comes back meanwhile.
+        let writing = tokio::io::AsyncWriteExt::write_all(writer, flood.as_bytes());
+        let reading = async {
+            for _ in 0..FLOOD {
+                let mut line = String::new();
+                tokio::io::AsyncBufReadExt::read_line(reader, &mut line).await.unwrap();
+                let answer: Value = serde_json::from_str(&line).unwrap();
+                refused += usize::from(answer["error"].is_object());
+            }
+        };
+        let (written, ()) = tokio::join!(writing, reading);
+        written.unwrap();
+        peer.answer_text(&id, &format!("{refused}")).await;
+        peer.behave().await;
+    };
+    let client = connect_with(builder(eager.clone()), Revision::V2025_11_25, script).await.unwrap();
+    let refused = soon("the call", call(&client, "asks")).await;
+    let most = eager.most.load(Ordering::SeqCst);
+    assert!(most <= 64, "{most} questions were open at one time");
+    let refused: usize = refused.unwrap().parse().unwrap();
+    assert!(refused > 0 && refused < FLOOD, "{refused}");
+    assert_eq!(call(&client, "sane").await.unwrap(), "sane");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_without_reading_the_answers_costs_a_bound_and_the_call_its_time() {
+    // Within a call, and outside of any; questions that can be answered, that cannot, and pings.
+    let questions: [fn(usize) -> Value; 3] = [
+        form,
+        |id| json!({ "jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": {} }),
+        |id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }),
+    ];
+    for question in questions {
+        for within_call in [true, false] {
+            let script = async move |mut peer: Peer| {
+                if within_call {
+                    peer.call().await;
+                }
+                // Enough to fill any buffer on the way several times over, if each was answered.
+                for number in 0..50_000 {
+                    if !peer.bytes(format!("{}\n", question(number)).as_bytes()).await {
+                        return;
+                    }
+                }
+                std::future::pending::<()>().await;
+            };
+            let client =
+                connect_with(builder(Eager::default()), Revision::V2025_11_25, script).await.unwrap();
+            let began = tokio::time::Instant::now();
+            let error = soon("the call", call(&client, "asks")).await.unwrap_err();
+            assert!(
+                matches!(error, Error::TimedOut { .. } | Error::Unanswered(_) | Error::Closed { .. }),
+                "{within_call}: {error}"
+            );
+            assert!(
+                began.elapsed() <= Limits::default().call_at_most,
+                "{within_call}: {:?}",
+                began.elapsed()
+            );
+            soon("the end", client.close()).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_outside_of_calls_are_answered_up_to_a_bound() {
+    let (tell, flooded) = tokio::sync::oneshot::channel();
+    let script = async |mut peer: Peer| {
+        for number in 0..200 {
+            peer.say(json!({ "jsonrpc": "2.0", "id": number, "method": "roots/list" })).await;
+        }
+        let mut refused = 0;
+        // Those beyond the bounds are refused at once; the others wait for somebody who never answers.
+        while refused < 100 {
+            let Some(message) = peer.next().await else { return };
+            refused += usize::from(message["error"].is_object());
+        }
+        tell.send(()).unwrap();
+        peer.behave().await;
+    };
+    let client = connect_with(builder(Absent), Revision::V2025_11_25, script).await.unwrap();
+    soon("the flood", flooded).await.unwrap();
+    assert_eq!(soon("a call", call(&client, "sane")).await.unwrap(), "sane");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_before_its_question_is_answered_is_believed() {
+    let script = async |mut peer: Peer| {
+        let (id, _) = peer.call().await;
+        peer.say(form(0)).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        peer.answer_text(&id, "never mind").await;
+        peer.behave().await;
+    };
+    let client = connect_with(builder(Absent), Revision::V2025_11_25, script).await.unwrap();
+    assert_eq!(soon("the call", call(&client, "asks")).await.unwrap(), "never mind");
+    assert_eq!(call(&client, "sane").await.unwrap(), "sane");
+}

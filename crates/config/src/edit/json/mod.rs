@@ -1,0 +1,58 @@
+//! Changes of an `mcp.json`, made on its text so that everything else stays as it is.
+
+mod members;
+mod render;
+
+use std::path::Path;
+
+use self::members::{append, remove_member};
+use super::splice::Splice;
+use crate::file::containers;
+use crate::node::{Entry, Node};
+use crate::server::ServerConfig;
+
+/// Adds a server behind the others; the container is made if there is none.
+pub(super) fn add(
+    text: &str,
+    root: &Node,
+    container: &str,
+    server: &ServerConfig,
+    folder: &Path,
+) -> Vec<Splice> {
+    let style = render::Style::of(text, root);
+    match containers(root).next() {
+        Some(known) => append(text, &known.value, &style, |depth| {
+            render::member(server.name.as_str(), &render::server(server, folder, &style, depth))
+        }),
+        None => append(text, root, &style, |depth| {
+            let inner =
+                render::member(server.name.as_str(), &render::server(server, folder, &style, depth + 1));
+            render::member(container, &style.object(&[inner], depth))
+        }),
+    }
+}
+
+/// Removes a server.
+pub(super) fn remove(text: &str, root: &Node, name: &str) -> Vec<Splice> {
+    let within = containers(root).find(|container| container.value.get(name).is_some());
+    within.map_or_else(Vec::new, |container| remove_member(text, &container.value, name))
+}
+
+/// Says whether a server is enabled, where it says something else now.
+pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) -> Vec<Splice> {
+    let Some(server) = containers(root).find_map(|container| container.value.get(name)) else {
+        return Vec::new();
+    };
+    let said = |entry: &&Entry| entry.key == "enabled" || entry.key == "disabled";
+    match server.entries().unwrap_or_default().iter().find(said) {
+        Some(entry) => {
+            let value = enabled == (entry.key == "enabled");
+            vec![Splice::replace(entry.value.span.clone(), value.to_string())]
+        }
+        None if enabled => Vec::new(),
+        None => {
+            let style = render::Style::of(text, root);
+            append(text, server, &style, |_| render::member("disabled", "true"))
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Edits of configurations that keep everything else byte for byte: comments, order, line ends and unknown keys.
+
+mod fields;
+mod json;
+mod splice;
+mod toml;
+mod write;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::splice::{Splice, apply};
+use crate::file::{Chosen, ConfigFile, containers, load};
+use crate::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES};
+use crate::node::{Kind, Node};
+use crate::problem::{ConfigError, Problem};
+use crate::server::{Reach, ServerConfig};
+use crate::syntax::Format;
+use crate::variables::Variables;
+
+/// A configuration that is being changed. Nothing is written before [`Editor::save`].
+#[derive(Debug)]
+pub struct Editor {
+    path: PathBuf,
+    /// What was read, and is expected to be there still when it is written; `None` if there was no file.
+    original: Option<String>,
+    file: ConfigFile,
+    container: String,
+}
+
+/// Whether a copy of the old file is left beside the new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backup {
+    /// As `NAME.bak`, or `NAME.bak2` and so on if that is taken.
+    Make,
+    /// No copy.
+    Skip,
+}
+
+/// What saving did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// Nothing was changed, and nothing written.
+    Unchanged,
+    /// The file was written; the copy of the old one is here, if one was made.
+    Written(Option<PathBuf>),
+}
+
+/// Why an edit was not made. The file is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The file cannot be used, or has no such server.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There is a server of this name already.
+    #[error("{}: there is a server `{name}` already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// The file is written in a way that this edit would break.
+    #[error("{}: the server `{name}` is written in a way that cannot be edited here; change it by hand", path.display())]
+    Unusual {
+        /// The file.
+        path: PathBuf,
+        /// The name of the server.
+        name: String,
+    },
+    /// Somebody else changed the file since it was read.
+    #[error("{}: was changed by another program meanwhile; try again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file, or its copy, cannot be written.
+    #[error("{}: cannot be written: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Editor {
+    /// Opens a file that is there.
+    ///
+    /// # Errors
+    /// As those of [`ConfigFile::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, EditError> {
+        let path = path.as_ref();
+        let most = match Format::of(path) {
+            Format::Toml => MOST_CONFIG_BYTES,
+            Format::Json => MOST_CLIENT_BYTES,
+        };
+        let original = load(path, most, Chosen::Named).map_err(ConfigError::from)?;
+        Self::parse(path, &original)
+    }
+
+    /// Takes a text as if it had been read from a file of this name; saving needs that file to say the same.
+    ///
+    /// # Errors
+    /// As those of [`ConfigFile::parse`].
+    pub fn parse(path: impl Into<PathBuf>, text: &str) -> Result<Self, EditError> {
+        let path = path.into();
+        let file = ConfigFile::parse(&path, text, Variables::kept())?;
+        Ok(Self { path, original: Some(text.to_owned()), file, container: "mcpServers".to_owned() })
+    }
+
+    /// Opens a file that may not be there yet. It is made when it is saved, its folder included.
+    ///
+    /// # Errors
+    /// There is one, and it cannot be used.
+    pub fn open_or_new(path: impl AsRef<Path>) -> Result<Self, EditError> {
+        let path = path.as_ref();
+        if path.symlink_metadata().is_ok() {
+            return Self::open(path);
+        }
+        let file = ConfigFile::parse(path, "", Variables::kept())?;
+        Ok(Self { path: path.to_owned(), original: None, file, container: "mcpServers".to_owned() })
+    }
+
+    /// Sets under which key an `mcp.json` without servers gets its first; `mcpServers` by default.
+    #[must_use]
+    pub fn container(mut self, key: impl Into<String>) -> Self {
+        self.container = key.into();
+        self
+    }
+
+    /// Returns the file as it would be saved, with its variables as they are written.
+    pub fn file(&self) -> &ConfigFile {
+        &self.file
+    }
+
+    /// Adds a server, with variables by name and without what is at its default.
+    ///
+    /// # Errors
+    /// There is one of this name.
+    pub fn add(&mut self, server: &ServerConfig) -> Result<(), EditError> {
+        let name = server.name.as_str();
+        if self.file.names().contains(&name) {
+            return Err(EditError::Exists { path: self.path.clone(), name: name.to_owned() });
+        }
+        let (text, root) = (self.file.text(), self.file.root());
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let splices = match self.file.format() {
+            Format::Toml => toml::add(text, root, server, folder),
+            Format::Json => json::add(text, root, &self.container, server, folder),
+        };
+        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| reaches_the_same(&new, server));
+        self.change(name, splices, added)
+    }
+
+    /// Removes a server.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn remove(&mut self, name: &str) -> Result<(), EditError> {
+        self.check_known(name)?;
+        let (text, root) = (self.file.text(), self.file.root());
+        let splices = match self.file.format() {
+            Format::Toml => toml::remove(text, root, name),
+            Format::Json => json::remove(text, root, name),
+        };
+        self.change(name, splices, |new| !new.names().contains(&name))
+    }
+
+    /// Enables a server; nothing changes if it is.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn enable(&mut self, name: &str) -> Result<(), EditError> {
+        self.set_enabled(name, true)
+    }
+
+    /// Disables a server; nothing changes if it is.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn disable(&mut self, name: &str) -> Result<(), EditError> {
+        self.set_enabled(name, false)
+    }
+
+    fn set_enabled(&mut self, name: &str, enabled: bool) -> Result<(), EditError> {
+        self.check_known(name)?;
+        if self.file.server(name).is_ok_and(|server| server.enabled == enabled) {
+            return Ok(());
+        }
+        let (text, root) = (self.file.text(), self.file.root());
+        let splices = match self.file.format() {
+            Format::Toml => toml::set_enabled(text, root, name, enabled),
+            Format::Json => json::set_enabled(text, root, name, enabled),
+        };
+        let before = self.file.server(name).ok().map(|server| ServerConfig { enabled, ..server });
+        self.change(name, splices, |new| new.server(name).ok() == before)
+    }
+
+    /// Makes a change if it is exactly the one that is meant: nothing but the one server may come out otherwise.
+    fn change(
+        &mut self,
+        name: &str,
+        splices: Vec<Splice>,
+        is_meant: impl Fn(&ConfigFile) -> bool,
+    ) -> Result<(), EditError> {
+        let text = apply(self.file.text(), splices);
+        let new = ConfigFile::parse(&self.path, &text, Variables::kept()).ok();
+        let keeps_the_rest = |new: &ConfigFile| {
+            without(self.file.root(), new.format(), name) == without(new.root(), new.format(), name)
+        };
+        match new.filter(|new| keeps_the_rest(new) && is_meant(new)) {
+            Some(new) => {
+                self.file = new;
+                Ok(())
+            }
+            None => Err(EditError::Unusual { path: self.path.clone(), name: name.to_owned() }),
+        }
+    }
+
+    fn check_known(&self, name: &str) -> Result<(), EditError> {
+        if self.file.names().contains(&name) {
+            return Ok(());
+        }
+        Err(ConfigError::from(self.file.unknown_server(name)).into())
+    }
+
+    /// Writes the file in one step, with the mode that it had.
+    ///
+    /// # Errors
+    /// It cannot be written, or it is no longer what was read.
+    pub fn save(self, backup: Backup) -> Result<Saved, EditError> {
+        let mark = self.original.as_ref().is_some_and(|text| text.starts_with('\u{feff}'));
+        let text = format!("{}{}", if mark { "\u{feff}" } else { "" }, self.file.text());
+        if self.original.as_ref() == Some(&text) {
+            return Ok(Saved::Unchanged);
+        }
+        let failed = |source| EditError::Write { path: self.path.clone(), source };
+        let now = match std::fs::read_to_string(&self.path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        if now != self.original {
+            return Err(EditError::Changed { path: self.path.clone() });
+        }
+        if let Some(folder) = self.path.parent().filter(|_| self.original.is_none()) {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let copy = match (&self.original, backup) {
+            (Some(original), Backup::Make) => Some(write::back_up(&self.path, original).map_err(failed)?),
+            _ => None,
+        };
+        write::replace(&self.path, &text).map_err(failed)?;
+        Ok(Saved::Written(copy))
+    }
+}
+
+/// Returns a configuration without one server, and without a table that then says nothing.
+fn without(root: &Node, format: Format, name: &str) -> Node {
+    let tables: Vec<usize> = match format {
+        Format::Toml => root.entry("servers").into_iter().map(|entry| entry.key_span.start).collect(),
+        Format::Json => containers(root).map(|entry| entry.key_span.start).collect(),
+    };
+    let mut root = root.clone();
+    strip(&mut root, &tables, name, 0);
+    root
+}
+
+fn strip(node: &mut Node, tables: &[usize], name: &str, depth: usize) {
+    let Kind::Table(entries) = &mut node.kind else { return };
+    for entry in entries.iter_mut() {
+        if tables.contains(&entry.key_span.start) {
+            if let Kind::Table(servers) = &mut entry.value.kind {
+                servers.retain(|server| server.key != name);
+            }
+        } else if depth == 0 && entry.key == "mcp" {
+            strip(&mut entry.value, tables, name, depth + 1);
+        }
+    }
+    entries.retain(|entry| {
+        !(tables.contains(&entry.key_span.start) && entry.value.entries().is_some_and(<[_]>::is_empty))
+    });
+}
+
+/// Tells whether a server that was written is the one that was meant, as far as a file of another folder can say.
+fn reaches_the_same(written: &ServerConfig, meant: &ServerConfig) -> bool {
+    let reach = match (&written.reach, &meant.reach) {
+        (Reach::Program(a), Reach::Program(b)) => {
+            let words = |program: &crate::Program| {
+                let texts =
+                    std::iter::once(&program.command).chain(&program.args).chain(program.env.values());
+                texts.map(|text| text.as_written().to_owned()).collect::<Vec<_>>()
+            };
+            words(a) == words(b) && a.env.keys().eq(b.env.keys())
+        }
+        (Reach::Endpoint(a), Reach::Endpoint(b)) => {
+            let texts = |endpoint: &crate::Endpoint| {
+                let texts = std::iter::once(&endpoint.url).chain(endpoint.headers.values());
+                texts.map(|text| text.as_written().to_owned()).collect::<Vec<_>>()
+            };
+            texts(a) == texts(b) && a.headers.keys().eq(b.headers.keys())
+        }
+        _ => false,
+    };
+    let with = |server: &ServerConfig| ServerConfig { reach: meant.reach.clone(), ..server.clone() };
+    reach && with(written) == with(meant)
+}
+
+impl From<Problem> for EditError {
+    fn from(problem: Problem) -> Self {
+        Self::Config(problem.into())
+    }
+}

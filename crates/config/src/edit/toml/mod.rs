@@ -1,0 +1,183 @@
+//! Changes of `trunkline.toml`, made on its text so that everything else stays as it is.
+
+mod render;
+mod statements;
+
+use std::ops::Range;
+use std::path::Path;
+
+use self::statements::{Kind, Statement, statements};
+use super::splice::{Splice, indent, line_above, line_start, newline, next_line};
+use crate::node::{Entry, Node};
+use crate::server::ServerConfig;
+
+/// Where the servers are.
+const SERVERS: &str = "servers";
+
+/// Adds a server behind the others, or at the end.
+pub(super) fn add(text: &str, root: &Node, server: &ServerConfig, folder: &Path) -> Vec<Splice> {
+    let line_end = newline(text);
+    if let Some(inline) = inline_servers(text, root) {
+        let value = render::inline(server, folder);
+        let pair = format!("{} = {value}", render::key(server.name.as_str()));
+        return vec![put_first(inline, &pair)];
+    }
+    let block = render::block(server, folder).replace('\n', line_end);
+    let statements = statements(text);
+    let last = statements.iter().rposition(|statement| statement.is_within(&[SERVERS]));
+    let (at, before) = match last {
+        Some(last) => (section_end(text, &statements, last), line_end),
+        None => (text.len(), if text.trim().is_empty() { "" } else { line_end }),
+    };
+    let closes_line = at == 0 || text.get(..at).is_some_and(|text| text.ends_with('\n'));
+    let before = if closes_line { before.to_owned() } else { format!("{line_end}{before}") };
+    vec![Splice::insert(at, format!("{before}{block}"))]
+}
+
+/// Removes a server with everything that is said about it.
+pub(super) fn remove(text: &str, root: &Node, name: &str) -> Vec<Splice> {
+    if let Some(inline) = inline_servers(text, root) {
+        return remove_member(inline.entries().unwrap_or_default(), name).into_iter().collect();
+    }
+    let statements = statements(text);
+    let server = [SERVERS, name];
+    let mut splices = Vec::new();
+    for (index, statement) in statements.iter().enumerate() {
+        if !statement.is_within(&server) {
+            continue;
+        }
+        match statement.kind {
+            Kind::Header => splices.push(Splice::delete(section(text, &statements, index))),
+            // Pairs below a header of the server go with it.
+            Kind::Pair { above } if above >= server.len() => {}
+            Kind::Pair { .. } => {
+                let start = attached_start(text, line_start(text, statement.span.start));
+                splices.push(Splice::delete(start..next_line(text, statement.span.end)));
+            }
+        }
+    }
+    splices
+}
+
+/// Says whether a server is enabled, where it says something else now.
+pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) -> Vec<Splice> {
+    let Some(server) = root.at(&[SERVERS, name]) else { return Vec::new() };
+    if let Some(value) = server.get("enabled") {
+        return vec![Splice::replace(value.span.clone(), enabled.to_string())];
+    }
+    if enabled {
+        return Vec::new();
+    }
+    let pair = format!("enabled = {enabled}");
+    if text.get(server.span.clone()).is_some_and(|text| text.starts_with('{')) {
+        return vec![put_first(server, &pair)];
+    }
+    let line_end = newline(text);
+    let statements = statements(text);
+    let path = [SERVERS, name];
+    let own = statements.iter().find(|statement| statement.is_header() && statement.path == path);
+    if let Some(header) = own {
+        let blanks = indent(text, header.span.start);
+        return vec![add_line(text, header.span.end, &format!("{blanks}{pair}"), line_end)];
+    }
+    // The server is said in pairs such as `github.command`; this is one more of them.
+    let above = |statement: &&Statement| matches!(statement.kind, Kind::Pair { above } if above < path.len());
+    let dotted = statements.iter().rfind(|statement| above(statement) && statement.is_within(&path));
+    if let Some(statement) = dotted {
+        let Kind::Pair { above } = statement.kind else { return Vec::new() };
+        let keys: Vec<String> = path.iter().skip(above).map(|key| render::key(key)).collect();
+        let blanks = indent(text, statement.span.start);
+        let line = format!("{blanks}{}.{pair}", keys.join("."));
+        return vec![add_line(text, statement.span.end, &line, line_end)];
+    }
+    // There are only tables below it, and it gets a header of its own in front of them.
+    let first = statements.iter().find(|statement| statement.is_within(&path));
+    let at = first.map_or(text.len(), |first| attached_start(text, line_start(text, first.span.start)));
+    let header = format!("[{SERVERS}.{}]{line_end}{pair}{line_end}{line_end}", render::key(name));
+    vec![Splice::insert(at, header)]
+}
+
+/// Returns the table of servers if it is written as one value, in which headers cannot add anything.
+fn inline_servers<'a>(text: &str, root: &'a Node) -> Option<&'a Node> {
+    let servers = root.get(SERVERS)?;
+    text.get(servers.span.clone())?.starts_with('{').then_some(servers)
+}
+
+/// Puts a pair at the beginning of an inline table, where it needs no care for a comma at the end.
+fn put_first(table: &Node, pair: &str) -> Splice {
+    if table.entries().is_some_and(<[Entry]>::is_empty) {
+        return Splice::replace(table.span.clone(), format!("{{ {pair} }}"));
+    }
+    Splice::insert(table.span.start + 1, format!(" {pair},"))
+}
+
+/// Removes a member of an inline table together with the comma that it needed.
+fn remove_member(entries: &[Entry], name: &str) -> Option<Splice> {
+    let index = entries.iter().position(|entry| entry.key == name)?;
+    let entry = entries.get(index)?;
+    let before = index.checked_sub(1).and_then(|index| entries.get(index));
+    let place = match (before, entries.get(index + 1)) {
+        (_, Some(next)) => entry.key_span.start..next.key_span.start,
+        (Some(before), None) => before.value.span.end..entry.value.span.end,
+        (None, None) => entry.key_span.start..entry.value.span.end,
+    };
+    Some(Splice::delete(place))
+}
+
+/// Adds a line behind the one of a place, which may be the last and not ended.
+fn add_line(text: &str, at: usize, line: &str, line_end: &str) -> Splice {
+    let after = next_line(text, at);
+    let ended = text.get(..after).is_some_and(|text| text.ends_with('\n'));
+    let added = if ended { format!("{line}{line_end}") } else { format!("{line_end}{line}") };
+    Splice::insert(after, added)
+}
+
+/// Returns what a header opens, with the comments that are about it and the blank lines that set it off.
+fn section(text: &str, statements: &[Statement], header: usize) -> Range<usize> {
+    let first = statements.get(header).map_or(0, |statement| line_start(text, statement.span.start));
+    let mut start = attached_start(text, first);
+    let mut end = section_end(text, statements, header);
+    while let Some((above, "")) = line_above(text, start) {
+        start = above;
+    }
+    // What comes first in a file is set off from what follows instead.
+    while start == 0 && end < text.len() {
+        let next = next_line(text, end);
+        if !text.get(end..next).is_some_and(|line| line.trim().is_empty()) {
+            break;
+        }
+        end = next;
+    }
+    start..end
+}
+
+/// Returns where a section ends: behind its last pair, and behind comments below it that belong to nothing else.
+fn section_end(text: &str, statements: &[Statement], within: usize) -> usize {
+    let rest = statements.get(within..).unwrap_or_default();
+    let pairs = rest.iter().skip(1).take_while(|statement| !statement.is_header());
+    let last = rest.first().into_iter().chain(pairs).last();
+    let end = last.map_or(text.len(), |statement| next_line(text, statement.span.end));
+    let next_header = rest.iter().skip(1).find(|statement| statement.is_header());
+    let next = next_header.map(|header| attached_start(text, line_start(text, header.span.start)));
+    let mut after = end;
+    while text.get(after..next_line(text, after)).is_some_and(|line| line.trim_start().starts_with('#')) {
+        after = next_line(text, after);
+    }
+    // Comments that touch the next header are about that one.
+    match next {
+        Some(next) if next <= after => next.max(end),
+        _ => after,
+    }
+}
+
+/// Returns where the comments begin that stand directly above a line.
+fn attached_start(text: &str, line: usize) -> usize {
+    let mut start = line;
+    while let Some((above, content)) = line_above(text, start) {
+        if !content.starts_with('#') {
+            break;
+        }
+        start = above;
+    }
+    start
+}

@@ -1,0 +1,81 @@
+//! Putting a file in place of another, whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// How many names are tried for a file of our own beside the one that is edited.
+const MOST_NAMES: u32 = 100;
+
+/// Writes a file so that others see the old one or the new one and nothing between. It keeps the mode, and the owner if
+/// we may say so; a new file is readable by all and writable by its owner alone.
+pub(super) fn replace(path: &Path, contents: &str) -> io::Result<()> {
+    // A link stays a link: what it leads to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (temporary, mut file) = fresh(&target, "tmp")?;
+    let written = (|| {
+        if let Ok(metadata) = fs::metadata(&target) {
+            take_after(&file, &metadata)?;
+        }
+        file.write_all(contents.as_bytes())?;
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&temporary, &target)
+    })();
+    if written.is_err() {
+        // Nothing more can be done if that fails too, and what is told is the first failure.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.map(|()| sync_folder(&target))
+}
+
+/// Copies a file beside itself under a name that is free, and returns that.
+pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
+    let target = fs::canonicalize(path)?;
+    let (backup, mut file) = fresh(&target, "bak")?;
+    take_after(&file, &fs::metadata(&target)?)?;
+    file.write_all(contents.as_bytes())?;
+    file.sync_all()?;
+    Ok(backup)
+}
+
+/// Makes a file that was not there: `NAME.bak`, `NAME.bak2` and so on.
+fn fresh(target: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o644);
+    }
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for number in 1..=MOST_NAMES {
+        let number = if number == 1 { String::new() } else { number.to_string() };
+        let path = target.with_file_name(format!("{name}.{ending}{number}"));
+        match options.open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// Gives a file the mode and the owner of another. It is empty still, so that nobody has read what they should not.
+fn take_after(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        // Only the superuser can give files away; for everybody else it is theirs already.
+        let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
+    }
+    file.set_permissions(metadata.permissions())
+}
+
+/// Makes the new name last through a loss of power where that is possible; the file itself is written already.
+fn sync_folder(target: &Path) {
+    if let Some(folder) = target.parent().filter(|_| cfg!(unix)) {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+}

@@ -1,0 +1,110 @@
+//! Reading a file that decides which programs are started: only one that nobody else can have written.
+
+use std::fs::{File, Metadata};
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::problem::Problem;
+
+/// How a file came to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// A person named it, or it is a client's own.
+    Named,
+    /// It was there.
+    Found,
+}
+
+/// Reads a file whole, up to a limit.
+pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Problem> {
+    let problem = |what: String| Problem::new(path, what);
+    // Opening a pipe would wait for somebody to write to it, so that this is asked before.
+    let metadata = std::fs::metadata(path).map_err(|error| problem(format!("cannot be read: {error}")))?;
+    if !metadata.is_file() {
+        return Err(problem("is not a file".to_owned()));
+    }
+    let file = File::open(path).map_err(|error| problem(format!("cannot be read: {error}")))?;
+    // What was opened is what is judged: the name may have been given to another file meanwhile.
+    let metadata = file.metadata().map_err(|error| problem(format!("cannot be read: {error}")))?;
+    check_owner(path, &metadata, chosen)?;
+    let mut bytes = Vec::new();
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| problem(format!("cannot be read: {error}")))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
+        return Err(problem(format!("has more than {most} bytes, which is the most that is read")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        problem(format!("is not text in UTF-8: byte {} is not", error.utf8_error().valid_up_to()))
+    })
+}
+
+/// Refuses a file that others can write to, since whoever does so starts programs in our name.
+#[cfg(unix)]
+fn check_owner(path: &Path, metadata: &Metadata, chosen: Chosen) -> Result<(), Problem> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mode = metadata.mode();
+    if mode & 0o022 != 0 {
+        let what =
+            format!("can be written by others (mode {:03o}), who could start programs with it", mode & 0o777);
+        return Err(Problem::new(path, what).hint(format!("run `chmod go-w {}`", shell_word(path))));
+    }
+    let ourselves = rustix::process::geteuid().as_raw();
+    let owner = metadata.uid();
+    if is_trusted(owner, ourselves, chosen) {
+        return Ok(());
+    }
+    let what = format!("belongs to another user (id {owner}), who could start programs with it");
+    Err(Problem::new(path, what).hint(format!("run `chown {ourselves} {}`, or copy it", shell_word(path))))
+}
+
+/// Tells whether a file of this owner says what we start.
+///
+/// Within a container the superuser reads files that are mounted from outside, and cannot change their owner. One that
+/// merely lies in the folder was not chosen by anybody, and so is not trusted.
+#[cfg(unix)]
+fn is_trusted(owner: u32, ourselves: u32, chosen: Chosen) -> bool {
+    owner == ourselves || owner == 0 || (ourselves == 0 && chosen == Chosen::Named)
+}
+
+/// Writes a path so that a shell takes it for one word.
+#[cfg(unix)]
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:=+,%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// Takes every file: here its mode does not tell who can write to it.
+#[cfg(not(unix))]
+fn check_owner(_: &Path, _: &Metadata, _: Chosen) -> Result<(), Problem> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_are_not_trusted_unless_the_superuser_names_them() {
+        let table = [
+            (1000, 1000, Chosen::Found, true),
+            (0, 1000, Chosen::Found, true),
+            (1001, 1000, Chosen::Found, false),
+            (1001, 1000, Chosen::Named, false),
+            (1000, 0, Chosen::Named, true),
+            (1000, 0, Chosen::Found, false),
+            (0, 0, Chosen::Found, true),
+        ];
+        for (owner, ourselves, chosen, trusted) in table {
+            assert_eq!(is_trusted(owner, ourselves, chosen), trusted, "{owner} {ourselves} {chosen:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_in_advice_can_be_pasted_into_a_shell() {
+        for (path, word) in [("/a/b.toml", "/a/b.toml"), ("a b", "'a b'"), ("it's", "'it'\\''s'")] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
+    }
+}

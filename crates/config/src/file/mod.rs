@@ -1,0 +1,300 @@
+//! A configuration file: its servers, its other sections, and what in it has no effect.
+
+mod dialect;
+mod load;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::dialect::Remark;
+pub(crate) use self::dialect::containers;
+pub(crate) use self::load::{Chosen, load};
+use crate::de::{self, Fault};
+use crate::find;
+use crate::limits::{MOST_CONFIG_BYTES, MOST_SERVERS};
+use crate::near::nearest;
+use crate::node::{Entry, Node};
+use crate::place::Place;
+use crate::problem::{ConfigError, Problem};
+use crate::section::Section;
+use crate::server::{self, ServerConfig};
+use crate::syntax::{self, Format};
+use crate::variables::{Expander, Variables};
+
+/// The tables of `trunkline.toml`. Those beside `servers` belong to other rooms, which read them as a [`Section`].
+pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit"];
+
+/// A configuration file that was read, and is TOML or JSON.
+///
+/// Servers and sections are looked at when they are asked for, so that a mistake in one that nobody needs is in nobody's
+/// way; [`ConfigFile::servers`] looks at all of them.
+#[derive(Clone, Debug)]
+pub struct ConfigFile(Arc<Contents>);
+
+pub(crate) struct Contents {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) root: Node,
+    pub(crate) format: Format,
+    pub(crate) variables: Variables,
+}
+
+impl ConfigFile {
+    /// Reads the file that a person named.
+    ///
+    /// # Errors
+    /// It cannot be read, others can write to it, it is too long, it is neither TOML nor JSON as its name says, or it has a
+    /// section that there is not.
+    pub fn open(path: impl AsRef<Path>, variables: Variables) -> Result<Self, ConfigError> {
+        Self::load(path.as_ref(), variables, MOST_CONFIG_BYTES, Chosen::Named)
+    }
+
+    pub(crate) fn load(
+        path: &Path,
+        variables: Variables,
+        most: u64,
+        chosen: Chosen,
+    ) -> Result<Self, ConfigError> {
+        let text = load(path, most, chosen)?;
+        Self::parse(path, &text, variables)
+    }
+
+    /// Reads a text as if it were in a file of this name.
+    ///
+    /// # Errors
+    /// As those of [`ConfigFile::open`] that are about what is written.
+    pub fn parse(path: impl Into<PathBuf>, text: &str, variables: Variables) -> Result<Self, ConfigError> {
+        let path = path.into();
+        let format = Format::of(&path);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+        let root = syntax::parse(format, &text)
+            .map_err(|error| Problem::new(&path, error.message).at(Place::of(&text, error.span.start)))?;
+        let file = Self(Arc::new(Contents { path, text, root, format, variables }));
+        file.check_root()?;
+        Ok(file)
+    }
+
+    /// Reads the file that applies in a folder, if there is one; see [`find::IN_FOLDER`](crate::find::IN_FOLDER).
+    ///
+    /// # Errors
+    /// As those of [`ConfigFile::open`]. Here a file of another user is refused even if we are the superuser.
+    pub fn find(folder: impl AsRef<Path>, variables: Variables) -> Result<Option<Self>, ConfigError> {
+        let Some(path) = find::in_folder(folder.as_ref()) else { return Ok(None) };
+        Self::load(&path, variables, MOST_CONFIG_BYTES, Chosen::Found).map(Some)
+    }
+
+    /// Returns what Claude Code keeps in its own file for one folder, as if it were a file of its own.
+    pub fn of_project(&self, folder: &Path) -> Option<Self> {
+        let root = self.0.root.at(&["projects", folder.to_str()?])?.clone();
+        let Contents { path, text, format, variables, .. } = &*self.0;
+        let (path, text, format, variables) = (path.clone(), text.clone(), *format, variables.clone());
+        let project = Self(Arc::new(Contents { path, text, root, format, variables }));
+        project.check_root().is_ok().then_some(project)
+    }
+
+    /// Returns where it was read from.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Returns what it is written in.
+    pub fn format(&self) -> Format {
+        self.0.format
+    }
+
+    /// Returns the text as it was read, without a byte order mark.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        &self.0.root
+    }
+
+    /// Returns the names of its servers, in the order of the file.
+    pub fn names(&self) -> Vec<&str> {
+        self.server_entries().map(|entry| &*entry.key).collect()
+    }
+
+    /// Reads one server.
+    ///
+    /// # Errors
+    /// There is none of this name, or something is wrong with it; other servers do not matter.
+    pub fn server(&self, name: &str) -> Result<ServerConfig, ConfigError> {
+        let Some(entry) = self.server_entries().find(|entry| entry.key == name) else {
+            return Err(self.unknown_server(name).into());
+        };
+        self.read_server(entry, &self.expander()).map_err(Into::into)
+    }
+
+    /// Reads all servers, the disabled ones among them, in the order of the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of them.
+    pub fn servers(&self) -> Result<Vec<ServerConfig>, ConfigError> {
+        let (servers, problems) = self.each_server();
+        ConfigError::of(problems).map_or(Ok(servers), Err)
+    }
+
+    /// Reads all servers that are as they should be, and says of the others what is wrong.
+    pub fn each_server(&self) -> (Vec<ServerConfig>, Vec<Problem>) {
+        let expander = self.expander();
+        let (mut servers, mut problems) = (Vec::new(), Vec::new());
+        for entry in self.server_entries() {
+            match self.read_server(entry, &expander) {
+                Ok(server) => servers.push(server),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (servers, problems)
+    }
+
+    /// Returns a table that belongs to another room, if the file has it. A client's `mcp.json` has none.
+    pub fn section(&self, name: &str) -> Option<Section> {
+        let has = self.0.format == Format::Toml && self.0.root.get(name).is_some();
+        has.then(|| Section::new(Arc::clone(&self.0), vec![name.to_owned()]))
+    }
+
+    /// Says what in a client's file has no effect here, each with its place.
+    pub fn notes(&self) -> Vec<Problem> {
+        if self.0.format == Format::Toml {
+            return Vec::new();
+        }
+        let of_servers =
+            self.server_entries().flat_map(|entry| dialect::normalized(&entry.key, &entry.value).1);
+        let mut remarks = dialect::remarks_on_root(&self.0.root);
+        remarks.extend(of_servers);
+        remarks.sort_by_key(|remark| remark.offset);
+        remarks.into_iter().map(|remark| self.note(remark)).collect()
+    }
+
+    fn note(&self, remark: Remark) -> Problem {
+        let note = self.problem_at(remark.offset, remark.what).key(remark.key);
+        match remark.server {
+            Some(server) => note.server(server),
+            None => note,
+        }
+    }
+
+    fn server_entries(&self) -> impl Iterator<Item = &Entry> {
+        let root = &self.0.root;
+        let (toml, json) = match self.0.format {
+            Format::Toml => (root.entry("servers"), None),
+            Format::Json => (None, Some(containers(root))),
+        };
+        let tables = toml.into_iter().chain(json.into_iter().flatten());
+        tables.flat_map(|table| table.value.entries().unwrap_or_default())
+    }
+
+    fn read_server(&self, entry: &Entry, expander: &Expander<'_>) -> Result<ServerConfig, Problem> {
+        let folder = self.0.folder();
+        let read = match self.0.format {
+            Format::Toml => server::read(&entry.key, &entry.value, folder, expander),
+            Format::Json => {
+                let (node, _) = dialect::normalized(&entry.key, &entry.value);
+                server::read(&entry.key, &node, folder, expander)
+            }
+        };
+        read.map_err(|fault| self.0.problem(&fault, &[]).server(&entry.key))
+    }
+
+    pub(crate) fn unknown_server(&self, name: &str) -> Problem {
+        let names = self.names();
+        let what = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("has no server `{name}`; did you mean `{near}`?"),
+            None if names.is_empty() => format!("has no server `{name}`; it has none at all"),
+            None => format!("has no server `{name}`; it has `{}`", names.join("`, `")),
+        };
+        Problem::new(&self.0.path, what)
+    }
+
+    /// Checks what is wrong whatever of the file is needed.
+    fn check_root(&self) -> Result<(), ConfigError> {
+        let root = &self.0.root;
+        let Some(entries) = root.entries() else {
+            return Err(self
+                .problem_at(root.span.start, format!("it is {}, and has to be an object", root.described()))
+                .into());
+        };
+        let tables: Vec<&Entry> = match self.0.format {
+            Format::Toml => {
+                if let Some(unknown) = entries.iter().find(|entry| !SECTIONS.contains(&&*entry.key)) {
+                    let what = de::unknown_key(&unknown.key, SECTIONS.iter().copied());
+                    return Err(self.problem_at(unknown.key_span.start, what).key(&*unknown.key).into());
+                }
+                entries.iter().collect()
+            }
+            Format::Json => containers(root).collect(),
+        };
+        for table in tables {
+            if table.value.entries().is_none() {
+                let what = format!("it is {}, and has to be a table", table.value.described());
+                return Err(self.problem_at(table.value.span.start, what).key(&*table.key).into());
+            }
+        }
+        self.check_names()
+    }
+
+    /// Refuses two servers of one name, which a file with two tables of servers may have, and more than there may be.
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let mut seen = std::collections::HashSet::new();
+        for entry in self.server_entries() {
+            if !seen.insert(&*entry.key) {
+                let what = "there is another server of this name".to_owned();
+                return Err(self.problem_at(entry.key_span.start, what).server(&*entry.key).into());
+            }
+        }
+        if seen.len() > MOST_SERVERS {
+            let what = format!("has {} servers; at most {MOST_SERVERS} are possible", seen.len());
+            return Err(Problem::new(&self.0.path, what).into());
+        }
+        Ok(())
+    }
+
+    fn problem_at(&self, offset: usize, what: String) -> Problem {
+        Problem::new(&self.0.path, what).at(Place::of(&self.0.text, offset))
+    }
+
+    fn expander(&self) -> Expander<'_> {
+        self.0.expander()
+    }
+}
+
+/// Leaves out what is written, in which there may be secrets.
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contents")
+            .field("path", &self.path)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Contents {
+    /// Returns the folder that the file is about: where it is, or for a client's own folder in a project, the project.
+    fn folder(&self) -> &Path {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let of_client = |name: &std::ffi::OsStr| name == ".vscode" || name == ".cursor";
+        if folder.file_name().is_some_and(of_client) { folder.parent().unwrap_or(folder) } else { folder }
+    }
+
+    pub(crate) fn expander(&self) -> Expander<'_> {
+        let workspace = (self.format == Format::Json).then(|| {
+            let folder = self.folder();
+            std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+        });
+        Expander::new(&self.variables, workspace)
+    }
+
+    /// Makes a problem of a fault below some keys.
+    pub(crate) fn problem(&self, fault: &Fault, above: &[String]) -> Problem {
+        let keys: Vec<String> =
+            above.iter().cloned().chain(Some(fault.key()).filter(|key| !key.is_empty())).collect();
+        let problem = Problem::new(&self.path, fault.message.clone()).key(keys.join("."));
+        match &fault.span {
+            Some(span) => problem.at(Place::of(&self.text, span.start)),
+            None => problem,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+/// Finds the name that was most probably meant, if one is near enough.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A name may differ by a third of its letters; what differs in more is another word.
+    let allowed = (wrong.chars().count() / 3).clamp(1, 4);
+    // Comparing costs the product of both lengths, and nobody misspells by a page.
+    if wrong.len() > 64 {
+        return None;
+    }
+    let lower = wrong.to_lowercase().replace('-', "_");
+    known
+        .into_iter()
+        .filter(|name| name.len() <= 64)
+        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase().replace('-', "_")), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested_only_if_it_is_near() {
+        let known = ["command", "args", "env", "url", "headers", "enabled"];
+        let table = [
+            ("comand", Some("command")),
+            ("Command", Some("command")),
+            ("arg", Some("args")),
+            ("evn", Some("env")),
+            ("heders", Some("headers")),
+            ("enable", Some("enabled")),
+            ("colour", None),
+            ("x", None),
+            ("", None),
+        ];
+        for (wrong, expected) in table {
+            assert_eq!(nearest(wrong, known), expected, "{wrong}");
+        }
+        assert_eq!(nearest(&"a".repeat(1 << 20), known), None);
+    }
+}

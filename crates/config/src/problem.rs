@@ -1,0 +1,141 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::limits::MOST_PROBLEMS;
+use crate::place::Place;
+
+/// One thing that is wrong with a configuration: where, in what, and what to do about it.
+///
+/// It prints as `FILE:LINE:COLUMN: server … , key …: what is wrong`. It never repeats the value of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem(Box<Details>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Details {
+    file: PathBuf,
+    place: Option<Place>,
+    server: Option<String>,
+    key: Option<String>,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    /// Says what is wrong with a whole file.
+    pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        let (file, what) = (file.into(), what.into());
+        Self(Box::new(Details { file, place: None, server: None, key: None, what, hint: None }))
+    }
+
+    /// Says where in the file it is.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.0.place = Some(place);
+        self
+    }
+
+    /// Names the server that it is about.
+    #[must_use]
+    pub fn server(mut self, name: impl Into<String>) -> Self {
+        self.0.server = Some(name.into());
+        self
+    }
+
+    /// Names the key that it is about, as a path of keys with dots between.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.0.key = Some(key.into()).filter(|key| !key.is_empty());
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Returns the file.
+    pub fn file(&self) -> &Path {
+        &self.0.file
+    }
+
+    /// Returns the place within the file, if it has one.
+    pub fn place(&self) -> Option<Place> {
+        self.0.place
+    }
+
+    /// Returns the name of the server that it is about.
+    pub fn server_name(&self) -> Option<&str> {
+        self.0.server.as_deref()
+    }
+
+    /// Returns the key that it is about.
+    pub fn key_path(&self) -> Option<&str> {
+        self.0.key.as_deref()
+    }
+
+    /// Returns what is wrong, without the place.
+    pub fn what(&self) -> &str {
+        &self.0.what
+    }
+
+    /// Returns what to do about it, if there is a thing to do.
+    pub fn advice(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.0.file.display())?;
+        if let Some(place) = self.0.place {
+            write!(f, "{place}:")?;
+        }
+        match (&self.0.server, &self.0.key) {
+            (Some(server), Some(key)) => write!(f, " server `{server}`, key `{key}`:")?,
+            (Some(server), None) => write!(f, " server `{server}`:")?,
+            (None, Some(key)) => write!(f, " key `{key}`:")?,
+            (None, None) => {}
+        }
+        write!(f, " {}", self.0.what)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Everything that is wrong with a configuration, at least one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    first: Problem,
+    more: Vec<Problem>,
+}
+
+impl ConfigError {
+    /// Collects problems; of very many only the first are kept. `None` if there is none.
+    pub(crate) fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
+        let mut problems = problems.into_iter();
+        let first = problems.next()?;
+        Some(Self { first, more: problems.take(MOST_PROBLEMS - 1).collect() })
+    }
+
+    /// Returns the problems in the order of the file.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        std::iter::once(&self.first).chain(&self.more)
+    }
+}
+
+impl From<Problem> for ConfigError {
+    fn from(first: Problem) -> Self {
+        Self { first, more: Vec::new() }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.first.fmt(f)?;
+        self.more.iter().try_for_each(|problem| write!(f, "\n{problem}"))
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,33 @@
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value, json};
+
+use crate::file::SECTIONS;
+use crate::server::ServerTable;
+
+/// Returns the JSON Schema of `trunkline.toml`, for editors that check and complete.
+///
+/// What other rooms read is left to them: of their tables it says only that they are tables.
+pub fn schema() -> Value {
+    let mut generator = SchemaGenerator::default();
+    let server = generator.subschema_for::<ServerTable>();
+    let mut properties = Map::new();
+    for section in SECTIONS {
+        properties.insert((*section).to_owned(), json!({ "type": "object" }));
+    }
+    properties.insert(
+        "servers".to_owned(),
+        json!({
+            "description": "Servers, by name.",
+            "type": "object",
+            "additionalProperties": server,
+        }),
+    );
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "trunkline.toml",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+        "$defs": generator.definitions(),
+    })
+}

@@ -1,0 +1,219 @@
+//! A server as `trunkline.toml` has it. Other dialects are brought into this form first.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::options::{Attribution, Share, Start, Wire};
+use super::reach::{Endpoint, Program, Reach, address_mistake};
+use super::{ServerConfig, ServerName, ToolRules};
+use crate::de::{self, Fault};
+use crate::duration::Length;
+use crate::node::Node;
+use crate::text::Text;
+use crate::variables::Expander;
+
+/// One server of `trunkline.toml`. It has either a `command` or a `url`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["url"] }]))]
+pub(crate) struct ServerTable {
+    /// The program to start.
+    command: Option<Text>,
+    /// The arguments of the program.
+    args: Vec<Text>,
+    /// Environment variables of the program.
+    env: BTreeMap<String, Text>,
+    /// The folder in which the program runs, counted from that of this file.
+    cwd: Option<Text>,
+    /// The address of a server that runs already.
+    url: Option<Text>,
+    /// Headers to send with every request to the address.
+    headers: BTreeMap<String, Text>,
+    /// How the address is spoken to.
+    transport: Wire,
+    /// Whether the tools of this server are offered.
+    enabled: bool,
+    /// Whether nothing is served without this server.
+    required: bool,
+    /// How long a call may take, such as "30s".
+    timeout: Option<Length>,
+    /// When the server is started.
+    start: Start,
+    /// How long the server may be unused before it is stopped, such as "10m".
+    idle: Option<Length>,
+    /// Who shares one connection to the server.
+    share: Share,
+    /// Whose a question is that the server asks without saying of which call.
+    attribution: Attribution,
+    /// Which tools are offered, and how.
+    tools: ToolRules,
+}
+
+impl Default for ServerTable {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            url: None,
+            headers: BTreeMap::new(),
+            transport: Wire::default(),
+            enabled: true,
+            required: false,
+            timeout: None,
+            start: Start::default(),
+            idle: None,
+            share: Share::default(),
+            attribution: Attribution::default(),
+            tools: ToolRules::default(),
+        }
+    }
+}
+
+/// The keys of a server, in the order in which they are written to a file.
+pub(crate) const KEYS: &[&str] = &[
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "transport",
+    "enabled",
+    "required",
+    "timeout",
+    "start",
+    "idle",
+    "share",
+    "attribution",
+    "tools",
+];
+
+/// Reads one server; the node is its table.
+pub(crate) fn read(
+    name: &str,
+    node: &Node,
+    base: &Path,
+    expander: &Expander<'_>,
+) -> Result<ServerConfig, Fault> {
+    let name = ServerName::parse(name).map_err(|error| Fault::new(error.to_string()).placed(&node.span))?;
+    let table: ServerTable = de::read(node, expander)?;
+    // Keys are known to be there or not by the node; a mistake in one is placed where it stands.
+    let wrong = |keys: &[&str], what: &str| {
+        let place = node.at(keys).map_or(&node.span, |value| &value.span);
+        keys.iter().rev().fold(Fault::new(what.to_owned()).placed(place), |fault, key| fault.within(key))
+    };
+    if let Some((keys, what)) = table.tools.mistake() {
+        return Err(wrong(&["tools", keys[0], keys[1]], &what));
+    }
+    let reach = match (table.command, table.url) {
+        (Some(_), Some(_)) => {
+            return Err(wrong(&["url"], "there is a `command` as well; a server has either of them"));
+        }
+        (None, None) => return Err(wrong(&[], "it has neither a `command` nor a `url`")),
+        (Some(command), None) => {
+            for key in ["headers", "transport"] {
+                if node.get(key).is_some() {
+                    return Err(wrong(
+                        &[key],
+                        "it is for a server with a `url`, and this one has a `command`",
+                    ));
+                }
+            }
+            let program =
+                Program { command, args: table.args, env: table.env, cwd: table.cwd, base: base.to_owned() };
+            check_program(&program, &wrong)?;
+            Reach::Program(program)
+        }
+        (None, Some(url)) => {
+            for key in ["args", "env", "cwd"] {
+                if node.get(key).is_some() {
+                    return Err(wrong(
+                        &[key],
+                        "it is for a server with a `command`, and this one has a `url`",
+                    ));
+                }
+            }
+            let mut endpoint = Endpoint { url, headers: table.headers, wire: table.transport };
+            check_endpoint(&mut endpoint, expander, &wrong)?;
+            Reach::Endpoint(endpoint)
+        }
+    };
+    Ok(ServerConfig {
+        enabled: table.enabled,
+        required: table.required,
+        timeout: table.timeout.map(|length| length.0),
+        start: table.start,
+        idle: table.idle.map(|length| length.0),
+        share: table.share,
+        attribution: table.attribution,
+        tools: table.tools,
+        ..ServerConfig::new(name, reach)
+    })
+}
+
+/// Refuses what no program can be started with. The system ends every text of these at a NUL.
+fn check_program(program: &Program, wrong: &dyn Fn(&[&str], &str) -> Fault) -> Result<(), Fault> {
+    const NUL: &str = "it has a NUL character in it";
+    let has_nul = |text: &Text| text.expose().contains('\0');
+    if program.command.expose().trim().is_empty() {
+        return Err(wrong(&["command"], "it is empty"));
+    }
+    if has_nul(&program.command) {
+        return Err(wrong(&["command"], NUL));
+    }
+    if let Some(index) = program.args.iter().position(has_nul) {
+        return Err(wrong(&["args", &index.to_string()], NUL));
+    }
+    for (name, value) in &program.env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(wrong(&["env", name], "the name of a variable is not empty and has no `=`"));
+        }
+        if has_nul(value) {
+            return Err(wrong(&["env", name], NUL));
+        }
+    }
+    match &program.cwd {
+        Some(cwd) if has_nul(cwd) || cwd.expose().is_empty() => Err(wrong(&["cwd"], "it is no folder")),
+        _ => Ok(()),
+    }
+}
+
+fn check_endpoint(
+    endpoint: &mut Endpoint,
+    expander: &Expander<'_>,
+    wrong: &dyn Fn(&[&str], &str) -> Fault,
+) -> Result<(), Fault> {
+    // With variables left as they are, an address may not be one yet.
+    let is_open = expander.keeps() && endpoint.url.as_written().contains("${");
+    if let Some(what) = address_mistake(endpoint.url.expose()).filter(|_| !is_open) {
+        return Err(wrong(&["url"], what));
+    }
+    let is_websocket = endpoint.url.expose().get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ws"));
+    let fits = match endpoint.wire {
+        Wire::Auto => true,
+        Wire::Http | Wire::Sse => !is_websocket,
+        Wire::WebSocket => is_websocket,
+    };
+    if !fits && !is_open {
+        return Err(wrong(&["transport"], "the address is of another transport"));
+    }
+    let mut headers = BTreeMap::new();
+    for (name, value) in std::mem::take(&mut endpoint.headers) {
+        let Ok(lower) = http::HeaderName::try_from(&name) else {
+            return Err(wrong(&["headers", &name], "this is no name of a header"));
+        };
+        if http::HeaderValue::from_str(value.expose()).is_err() {
+            return Err(wrong(&["headers", &name], "a header has only visible ASCII characters and blanks"));
+        }
+        if headers.insert(lower.as_str().to_owned(), value).is_some() {
+            return Err(wrong(&["headers", &name], "the header is there twice, spelled differently"));
+        }
+    }
+    endpoint.headers = headers;
+    Ok(())
+}

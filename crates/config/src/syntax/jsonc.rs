@@ -1,0 +1,71 @@
+use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::common::{Range as Place, Ranged as _};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use super::SyntaxError;
+use crate::node::{Entry, Kind, Node};
+
+/// What editors allow beyond JSON: comments and trailing commas. The rest that the parser would take is refused, since
+/// the client whose file it is would not read it.
+const OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// Reads JSON with comments. The parser itself limits how deep values nest.
+pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(|error| {
+        let place = error.range();
+        SyntaxError { span: place.start..place.end, message: error.kind().to_string() }
+    })?;
+    match parsed.value {
+        Some(value) => node(value),
+        // A client that makes the file before it has anything to say leaves it empty.
+        None => Ok(Node { span: text.len()..text.len(), kind: Kind::Table(Vec::new()) }),
+    }
+}
+
+fn node(value: Value<'_>) -> Result<Node, SyntaxError> {
+    let span = span(&value.range());
+    let kind = match value {
+        Value::NullKeyword(_) => Kind::Null,
+        Value::BooleanLit(literal) => Kind::Bool(literal.value),
+        Value::NumberLit(literal) => number(literal.value),
+        Value::StringLit(literal) => Kind::Text(literal.value.into_owned()),
+        Value::Array(array) => Kind::Array(array.elements.into_iter().map(node).collect::<Result<_, _>>()?),
+        Value::Object(object) => Kind::Table(members(object)?),
+    };
+    Ok(Node { span, kind })
+}
+
+fn number(text: &str) -> Kind {
+    text.parse().map_or_else(|_| Kind::Float(text.parse().unwrap_or(f64::NAN)), Kind::Integer)
+}
+
+/// Reads the members of an object; of two that are equal some programs take the first and others the last.
+fn members(object: Object<'_>) -> Result<Vec<Entry>, SyntaxError> {
+    let mut seen = std::collections::HashSet::with_capacity(object.properties.len());
+    let mut entries = Vec::with_capacity(object.properties.len());
+    for property in object.properties {
+        let key_span = span(&property.name.range());
+        let key = property.name.into_string();
+        if !seen.insert(key.clone()) {
+            let message = format!("`{key}` stands twice in the same object");
+            return Err(SyntaxError { span: key_span, message });
+        }
+        entries.push(Entry { key, key_span, value: node(property.value)? });
+    }
+    Ok(entries)
+}
+
+fn span(place: &Place) -> std::ops::Range<usize> {
+    place.start..place.end
+}

@@ -1,0 +1,44 @@
+//! The two languages of configuration, read into one tree whose values know their places.
+
+mod jsonc;
+mod toml;
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::node::Node;
+
+/// The language that a configuration is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `trunkline.toml`, whose every key is ours.
+    Toml,
+    /// An `mcp.json` of any client: JSON with comments and trailing commas, and keys that are not ours.
+    Json,
+}
+
+impl Format {
+    /// Tells the language by the name of the file: TOML if it ends so, JSON otherwise.
+    pub fn of(path: &Path) -> Self {
+        if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) {
+            Self::Toml
+        } else {
+            Self::Json
+        }
+    }
+}
+
+/// What is wrong with the text of a configuration before any of it has a meaning.
+#[derive(Debug)]
+pub(crate) struct SyntaxError {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: String,
+}
+
+/// Reads a text without its byte order mark. Spans count from the same beginning.
+pub(crate) fn parse(format: Format, text: &str) -> Result<Node, SyntaxError> {
+    match format {
+        Format::Toml => toml::parse(text),
+        Format::Json => jsonc::parse(text),
+    }
+}

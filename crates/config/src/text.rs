@@ -1,0 +1,161 @@
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
+use zeroize::Zeroizing;
+
+/// A text of a configuration: what is written, and what it stands for once its variables have values.
+///
+/// It prints as nothing, since what it stands for may be a secret. What is written may be one too, so that also that is
+/// shown only where a program asks for it.
+#[derive(Clone)]
+pub struct Text {
+    written: Zeroizing<String>,
+    /// What it stands for, if that is something else.
+    value: Option<Zeroizing<String>>,
+}
+
+impl Text {
+    /// Makes a text that stands for itself.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { written: Zeroizing::new(text.into()), value: None }
+    }
+
+    pub(crate) fn expanded(written: String, value: String) -> Self {
+        let value = (value != written).then(|| Zeroizing::new(value));
+        Self { written: Zeroizing::new(written), value }
+    }
+
+    /// Returns what is written in the file, with variables by name.
+    pub fn as_written(&self) -> &str {
+        &self.written
+    }
+
+    /// Returns what it stands for. Every place that calls this is one where a secret may get out.
+    pub fn expose(&self) -> &str {
+        self.value.as_ref().unwrap_or(&self.written)
+    }
+}
+
+/// Compares what two texts stand for.
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Eq for Text {}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Text(…)")
+    }
+}
+
+/// The name by which the reader knows that both forms of a text are wanted.
+pub(crate) const TEXT: &str = "trunkline_config::Text";
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Both;
+        impl<'de> Visitor<'de> for Both {
+            type Value = Text;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text, E> {
+                Ok(Text::new(text))
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Text, D::Error> {
+                inner.deserialize_any(self)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut forms: A) -> Result<Text, A::Error> {
+                match (forms.next_element()?, forms.next_element()?) {
+                    (Some(written), Some(value)) => Ok(Text::expanded(written, value)),
+                    _ => Err(A::Error::custom("it has to be a string")),
+                }
+            }
+        }
+        deserializer.deserialize_newtype_struct(TEXT, Both)
+    }
+}
+
+impl JsonSchema for Text {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// A text that is taken as it is written: `${NAME}` within it is no variable. Scripts are such texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verbatim(pub String);
+
+/// The name by which the reader knows that variables are to be left alone.
+pub(crate) const VERBATIM: &str = "trunkline_config::Verbatim";
+
+impl<'de> Deserialize<'de> for Verbatim {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Plain;
+        impl<'de> Visitor<'de> for Plain {
+            type Value = Verbatim;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Verbatim, E> {
+                Ok(Verbatim(text.to_owned()))
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Verbatim, D::Error> {
+                inner.deserialize_str(self)
+            }
+        }
+        deserializer.deserialize_newtype_struct(VERBATIM, Plain)
+    }
+}
+
+impl JsonSchema for Verbatim {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Verbatim".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_prints_neither_what_is_written_nor_what_it_stands_for() {
+        let text = Text::expanded("${SENTINEL}".into(), "canary".into());
+        assert_eq!(format!("{text:?} {:#?}", Some(&text)), "Text(…) Some(\n    Text(…),\n)");
+        assert_eq!((text.as_written(), text.expose()), ("${SENTINEL}", "canary"));
+        assert_eq!(text, Text::new("canary"));
+    }
+}

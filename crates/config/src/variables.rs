@@ -1,0 +1,255 @@
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::limits::MOST_EXPANDED_BYTES;
+
+/// Where the values of `${NAME}` come from.
+#[derive(Clone)]
+pub struct Variables(Source);
+
+#[derive(Clone)]
+enum Source {
+    Kept,
+    Process,
+    Given(Arc<BTreeMap<String, String>>),
+}
+
+impl Variables {
+    /// Takes them from the environment of this process.
+    pub fn of_process() -> Self {
+        Self(Source::Process)
+    }
+
+    /// Takes these and no others.
+    pub fn given<N: Into<String>, V: Into<String>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
+        let values = values.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self(Source::Given(Arc::new(values)))
+    }
+
+    /// Leaves every variable as it is written, as taking a server over into another file needs it.
+    pub fn kept() -> Self {
+        Self(Source::Kept)
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        match &self.0 {
+            Source::Kept => None,
+            Source::Process => std::env::var(name).ok(),
+            Source::Given(values) => values.get(name).cloned(),
+        }
+    }
+}
+
+/// Prints where values come from, never the values.
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Source::Kept => f.write_str("Variables(kept)"),
+            Source::Process => f.write_str("Variables(of this process)"),
+            Source::Given(values) => f.debug_tuple("Variables").field(&values.keys()).finish(),
+        }
+    }
+}
+
+/// Why a text with variables stands for nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExpandError {
+    #[error("the variable `{0}` is not set; set it, or write `${{{0}:-a default}}`")]
+    Unset(String),
+    #[error(
+        "`${{input:{0}}}` asks the user of an editor, which trunkline does not do; use a variable like `${{NAME}}` instead"
+    )]
+    Input(String),
+    #[error(
+        "`${{{0}}}` is not a variable; write `${{NAME}}` or `${{NAME:-default}}`, and `$${{` for a plain `${{`"
+    )]
+    Malformed(String),
+    #[error("`${{` is not closed with `}}`; write `$${{` for a plain `${{`")]
+    Unclosed,
+    #[error("the default of `{0}` has a variable in it, which is not possible")]
+    Nested(String),
+    #[error("the variables of this file become more than {MOST_EXPANDED_BYTES} bytes")]
+    TooLong,
+}
+
+/// Expands the texts of one file, within one bound for all of them.
+pub(crate) struct Expander<'a> {
+    variables: &'a Variables,
+    /// What `${workspaceFolder}` stands for, which editors know.
+    workspace: Option<PathBuf>,
+    left: Cell<usize>,
+}
+
+impl<'a> Expander<'a> {
+    pub(crate) fn new(variables: &'a Variables, workspace: Option<PathBuf>) -> Self {
+        Self { variables, workspace, left: Cell::new(MOST_EXPANDED_BYTES) }
+    }
+
+    /// Returns what a text stands for. One without variables is free of cost.
+    pub(crate) fn expand(&self, text: &str) -> Result<String, ExpandError> {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            if let Some(plain) = before.strip_suffix('$') {
+                out.push_str(plain);
+                // Where variables are kept, the text is read again later, and so stays as it is written.
+                out.push_str(if self.keeps() { "$${" } else { "${" });
+                rest = after;
+                continue;
+            }
+            let (inside, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
+            out.push_str(before);
+            let value = self.value(inside)?;
+            let left = self.left.get().checked_sub(value.len()).ok_or(ExpandError::TooLong)?;
+            self.left.set(left);
+            out.push_str(&value);
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    /// Tells whether variables stay as they are written.
+    pub(crate) fn keeps(&self) -> bool {
+        matches!(self.variables.0, Source::Kept)
+    }
+
+    fn value(&self, inside: &str) -> Result<String, ExpandError> {
+        if let Some(id) = inside.strip_prefix("input:") {
+            return Err(ExpandError::Input(id.to_owned()));
+        }
+        if let Some(folder) = self.of_editor(inside) {
+            return Ok(folder);
+        }
+        let inside = inside.strip_prefix("env:").unwrap_or(inside);
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        if !is_name(name) {
+            return Err(ExpandError::Malformed(trunk(inside)));
+        }
+        if default.is_some_and(|default| default.contains("${")) {
+            return Err(ExpandError::Nested(name.to_owned()));
+        }
+        if self.keeps() {
+            return Ok(format!("${{{inside}}}"));
+        }
+        match (self.variables.get(name), default) {
+            // As in a shell, a default also stands in for an empty value.
+            (Some(value), Some(default)) if value.is_empty() => Ok(default.to_owned()),
+            (Some(value), _) => Ok(value),
+            (None, Some(default)) => Ok(default.to_owned()),
+            (None, None) => Err(ExpandError::Unset(name.to_owned())),
+        }
+    }
+
+    /// Returns what an editor would put in the place of its own words.
+    fn of_editor(&self, word: &str) -> Option<String> {
+        match word {
+            "workspaceFolder" => self.workspace.as_ref().map(|folder| folder.display().to_string()),
+            "userHome" => std::env::home_dir().map(|home| home.display().to_string()),
+            "pathSeparator" | "/" => Some(std::path::MAIN_SEPARATOR.to_string()),
+            _ => None,
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    begins && text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Cuts what was written to what a sentence can repeat.
+fn trunk(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Result<String, ExpandError> {
+        let variables = Variables::given([("A", "one"), ("EMPTY", ""), ("DOLLAR", "${A}")]);
+        Expander::new(&variables, Some("/work".into())).expand(text)
+    }
+
+    #[test]
+    fn variables_are_expanded_wherever_they_stand() {
+        let table = [
+            ("", ""),
+            ("plain $A $ {A} }", "plain $A $ {A} }"),
+            ("${A}", "one"),
+            ("x${A}y${A}z", "xoneyonez"),
+            ("${env:A}", "one"),
+            ("${env:NONE:-two}", "two"),
+            ("${NONE:-}", ""),
+            ("${NONE:-a:-b}", "a:-b"),
+            ("${EMPTY}", ""),
+            ("${EMPTY:-two}", "two"),
+            ("${A:-two}", "one"),
+            ("$${A}", "${A}"),
+            ("a$$${A}", "a$${A}"),
+            ("${DOLLAR}", "${A}"),
+            ("${workspaceFolder}/x", "/work/x"),
+            ("ä${A}ö", "äoneö"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(expanded(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_refused() {
+        let table = [
+            ("${NONE}", ExpandError::Unset("NONE".into())),
+            ("${env:NONE}", ExpandError::Unset("NONE".into())),
+            ("${", ExpandError::Unclosed),
+            ("${A", ExpandError::Unclosed),
+            ("${}", ExpandError::Malformed(String::new())),
+            ("${1}", ExpandError::Malformed("1".into())),
+            ("${A B}", ExpandError::Malformed("A B".into())),
+            ("${command:x}", ExpandError::Malformed("command:x".into())),
+            ("${A:?x}", ExpandError::Malformed("A:?x".into())),
+            ("${A:-${B}}", ExpandError::Nested("A".into())),
+            ("${input:key}", ExpandError::Input("key".into())),
+        ];
+        for (text, expected) in table {
+            assert_eq!(expanded(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn kept_variables_stay_and_are_spelled_our_way() {
+        let variables = Variables::kept();
+        let kept = Expander::new(&variables, Some("/work".into()));
+        let table = [
+            ("${A}", "${A}"),
+            ("x ${env:A}", "x ${A}"),
+            ("${A:-b}", "${A:-b}"),
+            ("$${A}", "$${A}"),
+            ("${workspaceFolder}", "/work"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(kept.expand(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_never_become_more_than_the_bound() {
+        let variables = Variables::given([("BIG", "x".repeat(1 << 20))]);
+        let expander = Expander::new(&variables, None);
+        let results: Vec<_> = (0..10).map(|_| expander.expand("${BIG}").map(|text| text.len())).collect();
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 8);
+        assert_eq!(results.last(), Some(&Err(ExpandError::TooLong)));
+    }
+
+    #[test]
+    fn variables_never_print_their_values() {
+        let variables = Variables::given([("NAME", "canary")]);
+        assert_eq!(format!("{variables:?}"), "Variables([\"NAME\"])");
+    }
+}

@@ -1,0 +1,171 @@
+use trunkline_config::{ConfigFile, Reach, Text, Variables};
+
+use super::support::{SAMPLES, read, sample, variables};
+
+/// Says in a line what a server is, secrets exposed, to compare with what is expected.
+fn line(file: &ConfigFile, name: &str) -> String {
+    let server = match file.server(name) {
+        Ok(server) => server,
+        Err(error) => return format!("refused: {error}"),
+    };
+    let texts = |texts: &std::collections::BTreeMap<String, Text>| {
+        texts.iter().map(|(name, text)| format!("{name}={}", text.expose())).collect::<Vec<_>>().join(",")
+    };
+    let reach = match &server.reach {
+        Reach::Program(program) => {
+            let args: Vec<&str> = program.args.iter().map(Text::expose).collect();
+            format!("{} {} [{}]", program.command.expose(), args.join(" "), texts(&program.env))
+        }
+        Reach::Endpoint(endpoint) => {
+            format!("{} {} [{}]", endpoint.wire.as_str(), endpoint.url.expose(), texts(&endpoint.headers))
+        }
+    };
+    let state = if server.enabled { "" } else { " disabled" };
+    let tools = if server.tools.is_empty() {
+        String::new()
+    } else {
+        format!(" +{:?} -{:?}", server.tools.allow, server.tools.deny)
+    };
+    format!("{reach}{state}{tools}")
+}
+
+#[test]
+fn servers_of_every_client_are_read_into_one_form() {
+    let table = [
+        (
+            "claude_code.mcp.json",
+            "github",
+            "http https://api.githubcopilot.com/mcp/ [authorization=Bearer gh-canary]",
+        ),
+        ("claude_code.mcp.json", "filesystem", "npx -y @modelcontextprotocol/server-filesystem . []"),
+        ("claude_code.mcp.json", "asana", "sse https://mcp.asana.com/sse []"),
+        ("claude.json", "memory", "npx -y @modelcontextprotocol/server-memory []"),
+        (
+            "claude_desktop_config.json",
+            "filesystem",
+            "npx -y @modelcontextprotocol/server-filesystem /Users/ann/Desktop /Users/ann/Downloads []",
+        ),
+        (
+            "claude_desktop_config.json",
+            "brave-search",
+            "docker run -i --rm -e BRAVE_API_KEY mcp/brave-search [BRAVE_API_KEY=BSA-canary]",
+        ),
+        ("cursor.mcp.json", "figma", "auto http://127.0.0.1:3845/mcp []"),
+        ("cursor.mcp.json", "stripe", "npx -y @stripe/mcp --tools=all [STRIPE_SECRET_KEY=sk-canary]"),
+        (
+            "vscode.mcp.json",
+            "Perplexity",
+            "refused: /work/vscode.mcp.json:18:31: server `Perplexity`, key `env.PERPLEXITY_API_KEY`: \
+             `${input:perplexity-key}` asks the user of an editor, which trunkline does not do; \
+             use a variable like `${NAME}` instead",
+        ),
+        ("vscode.mcp.json", "playwright", "npx -y @microsoft/mcp-server-playwright []"),
+        ("vscode.mcp.json", "context7", "http https://mcp.context7.com/mcp [context7_api_key=c7-canary]"),
+        ("vscode_settings.json", "time", "uvx mcp-server-time []"),
+        (
+            "windsurf_mcp_config.json",
+            "deepwiki",
+            "auto https://mcp.deepwiki.com/sse [] +[] -[\"ask_question\"]",
+        ),
+        ("windsurf_mcp_config.json", "git", "uvx mcp-server-git --repository /home/ann/shop [] disabled"),
+        ("cline_mcp_settings.json", "weather", "http https://weather.example.com/mcp []"),
+        (
+            "gemini_settings.json",
+            "docs",
+            "auto http://localhost:3000/mcp [] +[\"search\", \"read_*\"] -[\"read_secret\"]",
+        ),
+    ];
+    for (name, server, expected) in table {
+        assert_eq!(line(&read(name), server), expected, "{name} {server}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
+    let table: &[(&str, &[&str])] = &[
+        ("claude_code.mcp.json", &[]),
+        (
+            "claude_desktop_config.json",
+            &["/work/claude_desktop_config.json:2:3: key `globalShortcut`: is not read"],
+        ),
+        ("cursor.mcp.json", &["/work/cursor.mcp.json:10:7: server `stripe`, key `envFile`: is not read"]),
+        (
+            "vscode.mcp.json",
+            &["/work/vscode.mcp.json:3:3: key `inputs`: questions to the user of an editor are not \
+               supported; use variables like `${NAME}` instead"],
+        ),
+        (
+            "cline_mcp_settings.json",
+            &["/work/cline_mcp_settings.json:6:7: server `weather`, key `timeout`: is not read: clients \
+               disagree about its unit; write it like \"30s\""],
+        ),
+        ("windsurf_mcp_config.json", &[]),
+        ("trunkline.toml", &[]),
+    ];
+    for (name, expected) in table {
+        let notes: Vec<String> = read(name).notes().iter().map(ToString::to_string).collect();
+        assert_eq!(notes, *expected, "{name}");
+    }
+}
+
+#[test]
+fn words_of_editors_stand_for_the_folder_of_the_project() {
+    let text = r#"{"servers": {"a": {"command": "${workspaceFolder}/run", "cwd": "sub"}}}"#;
+    for path in ["/shop/.vscode/mcp.json", "/shop/.cursor/mcp.json", "/shop/.mcp.json"] {
+        let server = ConfigFile::parse(path, text, variables()).unwrap().server("a").unwrap();
+        let Reach::Program(program) = server.reach else { panic!("it has a command") };
+        assert_eq!(program.command.expose(), "/shop/run", "{path}");
+        assert_eq!(program.folder().unwrap(), std::path::Path::new("/shop/sub"), "{path}");
+    }
+}
+
+#[test]
+fn our_own_keys_work_in_a_clients_file_as_well() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "timeout": "30s", "share": "call", "required": true,
+        "tools": {"allow": ["get_*"], "rename": {"get_a": "a"}}}}}"#;
+    let server = ConfigFile::parse("mcp.json", text, variables()).unwrap().server("a").unwrap();
+    assert_eq!(server.timeout, Some(std::time::Duration::from_secs(30)));
+    assert_eq!(server.share, trunkline_config::Share::Call);
+    assert!(server.required && server.tools.offers("get_a") && !server.tools.offers("put_a"));
+    assert_eq!(server.tools.name_of("get_a"), "a");
+}
+
+#[test]
+fn a_files_servers_for_one_project_are_apart_from_the_others() {
+    let file = read("claude.json");
+    assert_eq!(file.names(), ["memory"]);
+    let project = file.of_project(std::path::Path::new("/home/ann/shop")).unwrap();
+    assert_eq!(project.names(), ["postgres"]);
+    assert!(file.of_project(std::path::Path::new("/elsewhere")).is_none());
+}
+
+#[test]
+fn no_sample_prints_a_secret_in_debug_output() {
+    for name in SAMPLES {
+        let file = read(name);
+        let (servers, problems) = file.each_server();
+        let shown = format!("{file:?} {servers:?} {servers:#?} {problems:?} {:?}", file.notes());
+        assert!(!shown.contains("canary"), "{name}: {shown}");
+    }
+}
+
+#[test]
+fn variables_can_stay_as_they_are_written() {
+    let table = [
+        (
+            "claude_code.mcp.json",
+            "github",
+            "http https://api.githubcopilot.com/mcp/ [authorization=Bearer ${GITHUB_TOKEN}]",
+        ),
+        (
+            "claude_code.mcp.json",
+            "filesystem",
+            "npx -y @modelcontextprotocol/server-filesystem ${PROJECT_DIR:-.} []",
+        ),
+        ("cursor.mcp.json", "stripe", "npx -y @stripe/mcp --tools=all [STRIPE_SECRET_KEY=${STRIPE_KEY}]"),
+    ];
+    for (name, server, expected) in table {
+        let file = ConfigFile::parse(name, &sample(name), Variables::kept()).unwrap();
+        assert_eq!(line(&file, server), expected, "{name} {server}");
+    }
+}

@@ -1,0 +1,89 @@
+//! The document of the configuration, held to what is read.
+
+use std::path::PathBuf;
+
+use trunkline_config::{ConfigFile, MOST_CLIENT_BYTES, MOST_CONFIG_BYTES, MOST_SERVERS, Variables, schema};
+
+fn document(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// Returns the examples of a document in one language.
+fn examples(text: &str, language: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line == format!("```{language}") {
+            let example: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            found.push(example.join("\n"));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_example_of_the_document_is_read_without_a_problem_or_a_note() {
+    let text = std::fs::read_to_string(document("configuration.md")).unwrap();
+    let variables =
+        Variables::given(["GITHUB_TOKEN", "TOKEN", "HOME", "API_KEY"].map(|name| (name, "/value")));
+    for (language, path, least) in [("toml", "trunkline.toml", 5), ("json", "mcp.json", 1)] {
+        let examples = examples(&text, language);
+        assert!(examples.len() >= least, "there are {} examples in {language}", examples.len());
+        for example in examples {
+            let file = ConfigFile::parse(path, &example, variables.clone());
+            let file = file.unwrap_or_else(|error| panic!("{error}\n{example}"));
+            file.servers().unwrap_or_else(|error| panic!("{error}\n{example}"));
+            assert!(file.notes().is_empty(), "{:?}\n{example}", file.notes());
+        }
+    }
+}
+
+#[test]
+fn every_key_is_in_the_document_and_every_key_of_the_document_is_one() {
+    let text = std::fs::read_to_string(document("configuration.md")).unwrap();
+    let table = text.split("\n## ").find(|part| part.starts_with("`trunkline.toml`")).unwrap();
+    let written: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(key, _)| key))
+        .filter(|key| key.chars().all(|c| c.is_ascii_lowercase() || c == '.'))
+        .collect();
+    let schema = schema();
+    let keys = |name: &str| -> Vec<String> {
+        let table = schema["$defs"][name]["properties"].as_object().unwrap_or_else(|| panic!("no {name}"));
+        table.keys().cloned().collect()
+    };
+    let mut known: Vec<String> = keys("ServerTable");
+    known.retain(|key| key != "tools");
+    known.extend(keys("ToolRules").iter().map(|key| format!("tools.{key}")));
+    for key in &known {
+        assert!(written.contains(&key.as_str()), "`{key}` is not in the document");
+    }
+    for key in written {
+        assert!(known.iter().any(|known| known == key), "`{key}` of the document is no key");
+    }
+}
+
+/// Writes the schema anew if `TRUNKLINE_SCHEMA=overwrite`.
+#[test]
+fn the_schema_for_editors_is_the_one_that_is_kept() {
+    let path = document("trunkline.schema.json");
+    let now = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var("TRUNKLINE_SCHEMA").is_ok_and(|word| word == "overwrite") {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, now, "run this test with TRUNKLINE_SCHEMA=overwrite, and read what changed");
+}
+
+#[test]
+fn every_bound_is_in_the_document_of_limits() {
+    let document = std::fs::read_to_string(document("limits.md")).unwrap();
+    let rows = [
+        format!("| `MOST_CONFIG_BYTES` | {} MiB |", MOST_CONFIG_BYTES >> 20),
+        format!("| `MOST_CLIENT_BYTES` | {} MiB |", MOST_CLIENT_BYTES >> 20),
+        format!("| `MOST_SERVERS` | {},{:03} |", MOST_SERVERS / 1000, MOST_SERVERS % 1000),
+    ];
+    for row in rows {
+        assert!(document.contains(&row), "docs/limits.md lacks {row}");
+    }
+}

@@ -1,0 +1,361 @@
+use trunkline_config::{
+    Backup, ConfigFile, EditError, Editor, Endpoint, Program, Reach, Saved, ServerConfig, ServerName, Share,
+    Text, Variables,
+};
+
+use super::support::{Folder, set_mode};
+
+/// A server to add: a program if it begins with no scheme.
+pub(crate) fn server(name: &str, words: &str) -> ServerConfig {
+    let name = ServerName::parse(name).unwrap();
+    if words.contains("://") {
+        return ServerConfig::new(name, Reach::Endpoint(Endpoint::new(words)));
+    }
+    let mut words = words.split(' ').map(Text::from);
+    let mut program = Program::new(words.next().unwrap());
+    program.args = words.collect();
+    ServerConfig::new(name, Reach::Program(program))
+}
+
+enum Do {
+    Add(&'static str, &'static str),
+    Remove(&'static str),
+    Enable(&'static str),
+    Disable(&'static str),
+}
+
+fn edited(path: &str, text: &str, change: &Do) -> String {
+    let folder = Folder::new(&format!("edit-{path}"));
+    let path = folder.write(path, text);
+    let mut editor = Editor::open(&path).unwrap();
+    match change {
+        Do::Add(name, words) => editor.add(&server(name, words)),
+        Do::Remove(name) => editor.remove(name),
+        Do::Enable(name) => editor.enable(name),
+        Do::Disable(name) => editor.disable(name),
+    }
+    .unwrap();
+    editor.save(Backup::Skip).unwrap();
+    std::fs::read_to_string(&path).unwrap()
+}
+
+#[test]
+fn servers_are_added_to_our_own_file() {
+    let a = "[servers.a]\ncommand = \"a\"\n";
+    let x = "[servers.x]\ncommand = \"run\"\nargs = [\"-y\"]\n";
+    let table = [
+        ("", x.to_owned()),
+        ("# mine\n", format!("# mine\n\n{x}")),
+        ("# mine", format!("# mine\n\n{x}")),
+        (a, format!("{a}\n{x}")),
+        ("[servers.a]\ncommand = 'a' # last", format!("[servers.a]\ncommand = 'a' # last\n\n{x}")),
+        ("\u{feff}[servers.a]\r\ncommand='a'\r\n", {
+            let x = x.replace('\n', "\r\n");
+            format!("\u{feff}[servers.a]\r\ncommand='a'\r\n\r\n{x}")
+        }),
+        // Behind the other servers, and in front of what comes after them with the comments about it.
+        (
+            "[servers.a]\ncommand='a'\n# args = []\n\n# rules\n[policy]\n",
+            format!("[servers.a]\ncommand='a'\n# args = []\n\n{x}\n# rules\n[policy]\n"),
+        ),
+        (
+            "[servers.a]\ncommand='a'\n# rules\n[policy]\n",
+            format!("[servers.a]\ncommand='a'\n\n{x}# rules\n[policy]\n"),
+        ),
+        ("[servers]\na.command='a'\n[policy]\n", format!("[servers]\na.command='a'\n\n{x}[policy]\n")),
+        ("servers.a.command='a'\n\n[policy]\n", format!("servers.a.command='a'\n\n{x}\n[policy]\n")),
+        (
+            "servers = { a = { command = 'a' } }\n",
+            "servers = { x = { command = \"run\", args = [\"-y\"] }, a = { command = 'a' } }\n".to_owned(),
+        ),
+        ("servers = {}\n", "servers = { x = { command = \"run\", args = [\"-y\"] } }\n".to_owned()),
+    ];
+    for (before, after) in table {
+        assert_eq!(edited("t.toml", before, &Do::Add("x", "run -y")), after, "{before}");
+    }
+    assert_eq!(
+        edited("t.toml", "", &Do::Add("x y", "https://h/mcp")),
+        "[servers.\"x y\"]\nurl = \"https://h/mcp\"\n"
+    );
+}
+
+#[test]
+fn servers_are_removed_from_our_own_file_with_the_comments_about_them() {
+    let table = [
+        ("[servers.x]\ncommand='x'\n", ""),
+        (
+            "# top\n\n# about x\n[servers.x] # same\ncommand='x'\n# args = []\n\n[servers.b]\nurl='b'\n",
+            "# top\n\n[servers.b]\nurl='b'\n",
+        ),
+        ("[servers.x]\ncommand='x'\n\n\n[servers.b]\nurl='b'\n", "[servers.b]\nurl='b'\n"),
+        ("[servers.b]\nurl='b'\n\n[servers.x]\ncommand='x'", "[servers.b]\nurl='b'\n"),
+        ("[servers.x]\ncommand='x'\n\n# ---- rest ----\n\n[policy]\n", "# ---- rest ----\n\n[policy]\n"),
+        ("[servers.x]\ncommand='x'\n# rules\n[policy]\n", "# rules\n[policy]\n"),
+        // Its tables may stand anywhere.
+        (
+            "[servers.x]\ncommand='x'\n\n[servers.b]\nurl='b'\n\n[servers.x.env]\nA='1'\n\n[servers.x.tools]\n\n[policy]\n",
+            "[servers.b]\nurl='b'\n\n[policy]\n",
+        ),
+        (
+            "[servers]\nb.url='b'\n# one\nx.command='x'\nx.args=[\n 'a', # [\n]\nc.url='c'\n",
+            "[servers]\nb.url='b'\nc.url='c'\n",
+        ),
+        ("servers.x.command='x'\nservers.b.url='b'\n", "servers.b.url='b'\n"),
+        ("[servers]\nx = { command='x' } # gone\nb = {url='b'}\n", "[servers]\nb = {url='b'}\n"),
+        ("servers = {x={command='x'}, b={url='b'}}\n", "servers = {b={url='b'}}\n"),
+        ("servers = {b={url='b'}, x={command='x'}}\n", "servers = {b={url='b'}}\n"),
+        ("servers = { x={command='x'} }\n", "servers = {  }\n"),
+        (
+            "[servers.xx]\nurl='b'\n[servers.x]\ncommand='x'\n[servers.\"x.y\"]\nurl='c'\n",
+            "[servers.xx]\nurl='b'\n[servers.\"x.y\"]\nurl='c'\n",
+        ),
+    ];
+    for (before, after) in table {
+        assert_eq!(edited("t.toml", before, &Do::Remove("x")), after, "{before}");
+    }
+}
+
+#[test]
+fn servers_are_switched_off_and_on_in_our_own_file() {
+    let off = [
+        ("[servers.x] # it\ncommand='x'\n", "[servers.x] # it\nenabled = false\ncommand='x'\n"),
+        (
+            "[servers.x]\ncommand='x'\nenabled  =  true # yes\n",
+            "[servers.x]\ncommand='x'\nenabled  =  false # yes\n",
+        ),
+        ("[servers.x]\ncommand='x'\nenabled = false\n", "[servers.x]\ncommand='x'\nenabled = false\n"),
+        ("[servers]\n  x.command='x'\n", "[servers]\n  x.command='x'\n  x.enabled = false\n"),
+        ("servers.x.command='x'", "servers.x.command='x'\nservers.x.enabled = false"),
+        ("[servers]\nx = {command='x'}\n", "[servers]\nx = { enabled = false,command='x'}\n"),
+        ("[servers]\nx = {command='x', enabled=true}\n", "[servers]\nx = {command='x', enabled=false}\n"),
+        ("[servers.x]\r\ncommand='x'\r\n", "[servers.x]\r\nenabled = false\r\ncommand='x'\r\n"),
+    ];
+    for (before, after) in off {
+        assert_eq!(edited("t.toml", before, &Do::Disable("x")), after, "{before}");
+    }
+    let on = [
+        ("[servers.x]\ncommand='x'\n", "[servers.x]\ncommand='x'\n"),
+        ("[servers.x]\nenabled=false\ncommand='x'\n", "[servers.x]\nenabled=true\ncommand='x'\n"),
+    ];
+    for (before, after) in on {
+        assert_eq!(edited("t.toml", before, &Do::Enable("x")), after, "{before}");
+    }
+}
+
+#[test]
+fn servers_are_added_to_a_clients_file_in_its_own_style() {
+    let table = [
+        ("", "{\n  \"mcpServers\": {\n    \"x\": {\n      \"command\": \"run\"\n    }\n  }\n}\n"),
+        ("{}", "{\n  \"mcpServers\": {\n    \"x\": {\n      \"command\": \"run\"\n    }\n  }\n}"),
+        ("{\"theme\": 1}", "{\"theme\": 1, \"mcpServers\": {\"x\": {\"command\": \"run\"}}}"),
+        (
+            "{\n\t\"mcpServers\": {}\n}\n",
+            "{\n\t\"mcpServers\": {\n\t\t\"x\": {\n\t\t\t\"command\": \"run\"\n\t\t}\n\t}\n}\n",
+        ),
+        (
+            "{\n  \"mcpServers\": {\n    // none yet\n  }\n}\n",
+            "{\n  \"mcpServers\": {\n    // none yet\n    \"x\": {\n      \"command\": \"run\"\n    }\n  }\n}\n",
+        ),
+        (
+            "{\n    \"servers\": {\n        \"a\": {\"command\": \"a\"} // first\n    }\n}\n",
+            "{\n    \"servers\": {\n        \"a\": {\"command\": \"a\"}, // first\n        \"x\": {\n            \
+             \"command\": \"run\"\n        }\n    }\n}\n",
+        ),
+        (
+            "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}, // first\n  },\n}\n",
+            "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}, // first\n    \"x\": {\n      \"command\": \
+             \"run\"\n    },\n  },\n}\n",
+        ),
+        (
+            "{\"mcpServers\":{\"a\":{\"command\":\"a\"}}}",
+            "{\"mcpServers\":{\"a\":{\"command\":\"a\"}, \"x\": {\"command\": \"run\"}}}",
+        ),
+        (
+            "{\r\n  \"mcpServers\": {\r\n    \"a\": {\"command\": \"a\"}\r\n  }\r\n}",
+            "{\r\n  \"mcpServers\": {\r\n    \"a\": {\"command\": \"a\"},\r\n    \"x\": {\r\n      \"command\": \
+             \"run\"\r\n    }\r\n  }\r\n}",
+        ),
+    ];
+    for (before, after) in table {
+        assert_eq!(edited("m.json", before, &Do::Add("x", "run")), after, "{before}");
+    }
+    assert_eq!(
+        edited("m.json", "{\"mcpServers\":{\"a\":{\"command\":\"a\"}}}", &Do::Add("x", "wss://h/ws")),
+        "{\"mcpServers\":{\"a\":{\"command\":\"a\"}, \"x\": {\"type\": \"websocket\", \"url\": \"wss://h/ws\"}}}"
+    );
+}
+
+#[test]
+fn servers_are_removed_from_a_clients_file_with_their_commas() {
+    let table = [
+        ("{\"servers\": {\"x\": {}}}", "{\"servers\": {}}"),
+        ("{\"servers\": {\"x\": {}, \"b\": {}}}", "{\"servers\": {\"b\": {}}}"),
+        ("{\"servers\": {\"b\": {}, \"x\": {}}}", "{\"servers\": {\"b\": {}}}"),
+        ("{\"servers\": {\"b\": {}, \"x\": {}, }}", "{\"servers\": {\"b\": {}, }}"),
+        (
+            "{\n \"servers\": {\n  \"b\": {}, // b, c\n  // about x\n  \"x\": {\n  } // x, y\n }\n}",
+            "{\n \"servers\": {\n  \"b\": {} // b, c\n }\n}",
+        ),
+        (
+            "{\n \"servers\": {\n  // about x\n  /* more */\n  \"x\": {\n  },\n\n  // about b\n  \"b\": {},\n },\n}",
+            "{\n \"servers\": {\n\n  // about b\n  \"b\": {},\n },\n}",
+        ),
+        ("{\n \"servers\": {\n  \"x\": {}\n }\n}", "{\n \"servers\": {\n }\n}"),
+        (
+            "{\n \"servers\": {\n  \"b\": {} /* , */ , /* not\n this */ \"x\": {}\n }\n}",
+            "{\n \"servers\": {\n  \"b\": {} /* , */  /* not\n this */\n }\n}",
+        ),
+    ];
+    for (before, after) in table {
+        assert_eq!(edited("m.json", before, &Do::Remove("x")), after, "{before}");
+    }
+}
+
+#[test]
+fn servers_are_switched_off_and_on_in_a_clients_file() {
+    let off = [
+        (
+            "{\"servers\": {\"x\": {\"command\": \"x\"}}}",
+            "{\"servers\": {\"x\": {\"command\": \"x\", \"disabled\": true}}}",
+        ),
+        (
+            "{\n  \"servers\": {\n    \"x\": {\n      \"command\": \"x\" // it\n    }\n  }\n}",
+            "{\n  \"servers\": {\n    \"x\": {\n      \"command\": \"x\", // it\n      \"disabled\": true\n    }\n  }\n}",
+        ),
+        (
+            "{\"servers\": {\"x\": {\"command\": \"x\", \"disabled\": false}}}",
+            "{\"servers\": {\"x\": {\"command\": \"x\", \"disabled\": true}}}",
+        ),
+        (
+            "{\"servers\": {\"x\": {\"enabled\" : true, \"command\": \"x\"}}}",
+            "{\"servers\": {\"x\": {\"enabled\" : false, \"command\": \"x\"}}}",
+        ),
+    ];
+    for (before, after) in off {
+        assert_eq!(edited("m.json", before, &Do::Disable("x")), after, "{before}");
+    }
+    let before = "{\"servers\": {\"x\": {\"command\": \"x\", \"disabled\": true}}}";
+    let after = "{\"servers\": {\"x\": {\"command\": \"x\", \"disabled\": false}}}";
+    assert_eq!(edited("m.json", before, &Do::Enable("x")), after);
+}
+
+#[test]
+fn everything_that_is_said_of_a_server_is_written_and_read_again() {
+    let text = "[servers.x]\ncommand = 'r \"u\" n'\nargs = ['${A}', 'a\\b', 'ä', '']\nenv = { A = '${B:-c}', \"x-y\" = '1' }\n\
+        cwd = '/w'\nenabled = false\nrequired = true\ntimeout = '90s'\nstart = 'eager'\nidle = '1h'\nshare = 'call'\n\
+        attribution = 'exact'\ntools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
+        tools.describe = { a1 = \"two\\nlines\" }\n\
+        [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\n";
+    let servers = ConfigFile::parse("/w/t.toml", text, Variables::kept()).unwrap().servers().unwrap();
+    let folder = Folder::new("whole");
+    for name in ["new.toml", "deep/er/new.json"] {
+        let path = folder.0.join(name);
+        let mut editor = Editor::open_or_new(&path).unwrap();
+        for server in &servers {
+            editor.add(server).unwrap();
+        }
+        assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Written(None));
+        let again = ConfigFile::open(&path, Variables::kept()).unwrap().servers().unwrap();
+        for (server, again) in servers.iter().zip(&again) {
+            // Where a folder is absolute, nothing depends on where the file is.
+            assert_eq!(format!("{server:?}"), format!("{again:?}"), "{name}");
+            assert_eq!(server.tools, again.tools, "{name}");
+            if let (Reach::Program(a), Reach::Program(b)) = (&server.reach, &again.reach) {
+                assert_eq!((&a.args, &a.env, a.folder()), (&b.args, &b.env, b.folder()), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_counts_from_another_file_stays_the_same_folder() {
+    let text = "[servers.x]\ncommand = 'x'\ncwd = 'data'\n[servers.y]\ncommand = 'y'\ncwd = '${D}/z'\n";
+    let servers = ConfigFile::parse("/shop/t.toml", text, Variables::kept()).unwrap().servers().unwrap();
+    let folder = Folder::new("moved");
+    let mut editor = Editor::open_or_new(folder.0.join("t.toml")).unwrap();
+    for server in &servers {
+        editor.add(server).unwrap();
+    }
+    assert!(editor.file().text().contains("cwd = \"/shop/data\""), "{}", editor.file().text());
+    assert!(editor.file().text().contains("cwd = \"${D}/z\""), "{}", editor.file().text());
+}
+
+#[test]
+fn what_cannot_be_done_is_told_and_changes_nothing() {
+    let folder = Folder::new("refusals");
+    let text = "[servers.a]\ncommand = 'a'\n";
+    let path = folder.write("t.toml", text);
+    let mut editor = Editor::open(&path).unwrap();
+    let told = |result: Result<(), EditError>| {
+        result.unwrap_err().to_string().replace(path.to_str().unwrap(), "t.toml")
+    };
+    assert_eq!(told(editor.add(&server("a", "x"))), "t.toml: there is a server `a` already");
+    assert_eq!(told(editor.remove("b")), "t.toml: has no server `b`; did you mean `a`?");
+    assert_eq!(told(editor.disable("zzz")), "t.toml: has no server `zzz`; it has `a`");
+    let mut bad = server("c", "x");
+    bad.reach = Reach::Endpoint(Endpoint::new("ftp://x"));
+    assert!(
+        matches!(editor.add(&bad), Err(EditError::Unusual { .. })),
+        "what would not be read is not written"
+    );
+    assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Unchanged);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_file_that_changed_meanwhile_is_not_overwritten() {
+    let folder = Folder::new("meanwhile");
+    let path = folder.write("t.toml", "[servers.a]\ncommand = 'a'\n");
+    let mut editor = Editor::open(&path).unwrap();
+    editor.disable("a").unwrap();
+    let theirs = "[servers.b]\ncommand = 'b'\n";
+    folder.write("t.toml", theirs);
+    assert!(matches!(editor.save(Backup::Make), Err(EditError::Changed { .. })));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
+    // So is one that was not there when it was looked for.
+    let fresh = folder.0.join("fresh.toml");
+    let mut editor = Editor::open_or_new(&fresh).unwrap();
+    editor.add(&server("a", "x")).unwrap();
+    folder.write("fresh.toml", theirs);
+    assert!(matches!(editor.save(Backup::Skip), Err(EditError::Changed { .. })));
+}
+
+#[test]
+fn a_file_keeps_its_mode_and_a_link_stays_a_link() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("mode");
+    let real = folder.write("real.toml", "[servers.a]\ncommand = 'a'\n");
+    let link = folder.0.join("trunkline.toml");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for (wanted, backup) in [(0o600, "real.toml.bak"), (0o640, "real.toml.bak2")] {
+        set_mode(&real, wanted);
+        let before = std::fs::read_to_string(&real).unwrap();
+        let mut editor = Editor::open(&link).unwrap();
+        let enabled = editor.file().server("a").unwrap().enabled;
+        if enabled { editor.disable("a") } else { editor.enable("a") }.unwrap();
+        let backup = std::fs::canonicalize(&folder.0).unwrap().join(backup);
+        assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Written(Some(backup.clone())));
+        assert!(link.symlink_metadata().unwrap().file_type().is_symlink());
+        assert_eq!((mode(&real), mode(&backup)), (wanted, wanted));
+        assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
+    }
+    // A new file is one that we read again, whatever the mask.
+    let new = folder.0.join("new.toml");
+    let mut editor = Editor::open_or_new(&new).unwrap();
+    editor.add(&server("a", "x")).unwrap();
+    editor.save(Backup::Skip).unwrap();
+    assert_eq!(mode(&new) & 0o022, 0);
+}
+
+#[test]
+fn a_relative_name_without_a_folder_can_be_edited() {
+    let editor = Editor::open_or_new("there-is-no-such-file.toml").unwrap();
+    assert!(editor.file().names().is_empty());
+    let mut shared = server("a", "x");
+    shared.share = Share::All;
+    let mut editor = editor;
+    editor.add(&shared).unwrap();
+    assert_eq!(editor.file().server("a").unwrap().share, Share::All);
+}

@@ -1,0 +1,223 @@
+use trunkline_config::{ConfigFile, Variables};
+
+use super::support::variables;
+
+fn told(path: &str, text: &str) -> String {
+    let file = ConfigFile::parse(path, text, variables());
+    file.and_then(|file| file.servers()).map_or_else(|error| error.to_string(), |_| "fine".to_owned())
+}
+
+#[test]
+fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
+    let table = [
+        ("[servers.a]\ncommand = 'x'\n", "fine"),
+        ("", "fine"),
+        (
+            "[servers.a]\ncomand = 'x'\n",
+            "t.toml:2:1: server `a`, key `comand`: `comand` is not a key here; did you mean `command`?",
+        ),
+        (
+            "[server.a]\ncommand = 'x'\n",
+            "t.toml:1:2: key `server`: `server` is not a key here; did you mean `servers`?",
+        ),
+        (
+            "[colours]\n",
+            "t.toml:1:2: key `colours`: `colours` is not a key here; there are `servers`, `commands`, `policy`, \
+             `manifests`, `serve`, `audit`",
+        ),
+        ("servers = 1\n", "t.toml:1:11: key `servers`: it is a number, and has to be a table"),
+        ("[servers]\na = 'x'\n", "t.toml:2:5: server `a`: it is a string, and has to be a table"),
+        (
+            "[servers.a]\ncommand = ['x', 'y']\n",
+            "t.toml:2:11: server `a`, key `command`: it is a list, and has to be a string",
+        ),
+        (
+            "[servers.a]\nargs = 'x'\ncommand = 'x'",
+            "t.toml:2:8: server `a`, key `args`: it is a string, and has to be a sequence",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nargs = ['ok', 2]",
+            "t.toml:3:15: server `a`, key `args.1`: it is a number, and has to be a string",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.env]\nTOKEN = '${NONE}'\n",
+            "t.toml:4:9: server `a`, key `env.TOKEN`: the variable `NONE` is not set; set it, or write `${NONE:-a default}`",
+        ),
+        ("[servers.a]\nenabled = true\n", "t.toml:1:1: server `a`: it has neither a `command` nor a `url`"),
+        (
+            "[servers.a]\ncommand = 'x'\nurl = 'http://h/'\n",
+            "t.toml:3:7: server `a`, key `url`: there is a `command` as well; a server has either of them",
+        ),
+        (
+            "[servers.a]\nurl = 'ftp://x'\n",
+            "t.toml:2:7: server `a`, key `url`: an address begins with http://, https://, ws:// or wss://",
+        ),
+        (
+            "[servers.a]\nurl = ''\n",
+            "t.toml:2:7: server `a`, key `url`: an address begins with http://, https://, ws:// or wss://",
+        ),
+        (
+            "[servers.a]\nurl = 'https://u:p@h/'\n",
+            "t.toml:2:7: server `a`, key `url`: the address has a user name or password, which would end up in logs; use `headers`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nargs = ['x']\n",
+            "t.toml:3:8: server `a`, key `args`: it is for a server with a `command`, and this one has a `url`",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nheaders.A = 'b'\n",
+            "t.toml:3:1: server `a`, key `headers`: it is for a server with a `url`, and this one has a `command`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\ntransport = 'ws'\n",
+            "t.toml:3:13: server `a`, key `transport`: the address is of another transport",
+        ),
+        ("[servers.a]\ncommand = ' '\n", "t.toml:2:11: server `a`, key `command`: it is empty"),
+        (
+            "[servers.a]\ncommand = 'x'\nargs = [\"a\\u0000b\"]\n",
+            "t.toml:3:9: server `a`, key `args.0`: it has a NUL character in it",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nshare = 'sesion'\n",
+            "t.toml:3:9: server `a`, key `share`: it has to be one of \"principal\", \"session\", \"call\", \"all\"; did you mean \"session\"?",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\ntimeout = 30\n",
+            "t.toml:3:11: server `a`, key `timeout`: it is a number, and has to be a length of time with its unit, \
+             such as \"500ms\", \"30s\", \"2m\" or \"1h\"",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\ntools.alow = ['x']\n",
+            "t.toml:3:7: server `a`, key `tools.alow`: `alow` is not a key here; did you mean `allow`?",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\ntools.rename = { a = 'z', b = 'z' }\n",
+            "t.toml:3:31: server `a`, key `tools.rename.b`: the tool `a` is renamed to `z` as well",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nheaders = { 'a b' = 'x' }\n",
+            "t.toml:3:21: server `a`, key `headers.a b`: this is no name of a header",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nheaders = { X = 'x', x = 'y' }\n",
+            "t.toml:3:26: server `a`, key `headers.x`: the header is there twice, spelled differently",
+        ),
+        (
+            "[servers.' a']\ncommand = 'x'\n",
+            "t.toml:1:1: server ` a`: the name of a server has 1 to 64 characters, no control characters, and no blanks at its ends",
+        ),
+        ("[servers.a\n", "t.toml:1:11: unclosed table, expected `]`"),
+        ("[servers.a]\ncommand = 'x'\ncommand = 'y'\n", "t.toml:3:1: duplicate key"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(told("t.toml", text), expected, "{text}");
+    }
+}
+
+#[test]
+fn every_mistake_in_a_clients_file_is_told_with_its_place() {
+    let table = [
+        ("{}", "fine"),
+        ("", "fine"),
+        ("// nothing yet\n", "fine"),
+        ("\u{feff}{}", "fine"),
+        ("[]", "m.json:1:1: it is a list, and has to be an object"),
+        (r#"{"mcpServers": []}"#, "m.json:1:16: key `mcpServers`: it is a list, and has to be a table"),
+        (r#"{"mcpServers": {"a": {}}}"#, "m.json:1:22: server `a`: it has neither a `command` nor a `url`"),
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "url": "http://h/"}}}"#,
+            "m.json:1:46: server `a`, key `url`: there is a `command` as well; a server has either of them",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#,
+            "m.json:1:40: `a` stands twice in the same object",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}}}"#,
+            "m.json:1:53: server `a`: there is another server of this name",
+        ),
+        (r#"{"mcpServers": {"a": {"command": 'x'}}}"#, "m.json:1:34: Single-quoted strings are not allowed"),
+        (
+            r#"{"mcpServers": {"a": {"url": "https://h/", "type": "carrier-pigeon"}}}"#,
+            "m.json:1:52: server `a`, key `transport`: it has to be one of \"auto\", \"http\", \
+             \"streamable-http\", \"streamableHttp\", \"streamable_http\", \"sse\", \"websocket\", \"ws\"",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "disabled": "yes"}}}"#,
+            "m.json:1:51: server `a`, key `enabled`: it is a string, and has to be a boolean",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(told("m.json", text), expected, "{text}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_together_and_one_server_is_read_without_the_others() {
+    let text = "[servers.a]\ncomand = 'x'\n[servers.b]\ncommand = 'y'\n[servers.c]\nurl = 'c'\n";
+    let file = ConfigFile::parse("t.toml", text, variables()).unwrap();
+    let error = file.servers().unwrap_err();
+    let names: Vec<_> = error.problems().map(|problem| problem.server_name().unwrap()).collect();
+    assert_eq!(names, ["a", "c"]);
+    assert_eq!(file.server("b").unwrap().name, "b");
+    assert_eq!(file.server("a").unwrap_err().problems().count(), 1);
+}
+
+#[test]
+fn a_name_that_is_not_there_is_told_with_those_that_are() {
+    let table = [
+        ("[servers.github]\ncommand = 'x'", "githb", "t.toml: has no server `githb`; did you mean `github`?"),
+        ("[servers.github]\ncommand = 'x'", "files", "t.toml: has no server `files`; it has `github`"),
+        ("", "files", "t.toml: has no server `files`; it has none at all"),
+    ];
+    for (text, name, expected) in table {
+        let file = ConfigFile::parse("t.toml", text, variables()).unwrap();
+        assert_eq!(file.server(name).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_mistake_never_repeats_a_value() {
+    let texts = [
+        "[servers.a]\ncommand = 'x'\nshare = 'canary'",
+        "[servers.a]\ncommand = 'x'\ntimeout = 'canary'",
+        "[servers.a]\ncommand = 'x'\nenabled = 'canary'",
+        "[servers.a]\nurl = 'canary'",
+        "[servers.a]\nurl = 'http://h:canary/'",
+        "[servers.a]\nurl = 'http://h/'\nheaders.A = \"canary\\u0007\"",
+        "[servers.a]\ncommand = 'x'\nenv.A = \"canary\\u0000\"",
+        "[servers.a]\ncommand = '${TOKEN}'\nshare = '${TOKEN}'",
+    ];
+    for text in texts {
+        let file = ConfigFile::parse("t.toml", text, Variables::given([("TOKEN", "canary")])).unwrap();
+        let error = file.servers().unwrap_err();
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("canary"), "{shown}");
+    }
+}
+
+#[test]
+fn nesting_without_end_is_refused_and_not_followed() {
+    let deep = 200_000;
+    let texts = [
+        ("t.toml", format!("a = {}", "[".repeat(deep))),
+        ("t.toml", format!("{}a = 1", "a.".repeat(deep))),
+        ("t.toml", format!("[{}a]", "a.".repeat(deep))),
+        ("t.toml", format!("a = {}", "{a=".repeat(deep))),
+        ("m.json", "[".repeat(deep)),
+        ("m.json", "{\"a\":".repeat(deep)),
+        ("m.json", "/*".repeat(deep)),
+    ];
+    for (path, text) in texts {
+        assert!(ConfigFile::parse(path, &text, variables()).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn more_servers_than_there_may_be_are_refused() {
+    let text =
+        |count: usize| (0..count).map(|n| format!("[servers.s{n}]\ncommand = 'x'\n")).collect::<String>();
+    assert!(ConfigFile::parse("t.toml", &text(1024), variables()).is_ok());
+    let error = ConfigFile::parse("t.toml", &text(1025), variables()).unwrap_err();
+    assert_eq!(error.to_string(), "t.toml: has 1025 servers; at most 1024 are possible");
+}

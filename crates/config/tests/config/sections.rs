@@ -1,0 +1,132 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use trunkline_config::{ConfigFile, Length, Section, Text, Verbatim};
+
+use super::support::variables;
+
+#[derive(Debug, Deserialize)]
+struct Command {
+    argv: Vec<String>,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    args: BTreeMap<String, Argument>,
+    script: Option<Verbatim>,
+    token: Option<Text>,
+    timeout: Option<Length>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Argument {
+    #[serde(rename = "type")]
+    kind: Type,
+    min: Option<u32>,
+    #[serde(default)]
+    choices: Vec<Choice>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Type {
+    String,
+    Integer,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Choice {
+    Any,
+    One(String),
+    Range { from: i64, to: i64 },
+}
+
+fn section(text: &str) -> Section {
+    let file = ConfigFile::parse("trunkline.toml", text, variables()).unwrap();
+    file.section("commands").unwrap()
+}
+
+#[test]
+fn tables_of_other_rooms_are_read_as_any_type() {
+    let text = "[commands.b]\nargv = ['df']\ntimeout = '2m'\n\
+        [commands.a]\nargv = ['echo', '${GITHUB_TOKEN}']\nscript = 'echo ${NOT_SET}'\ntoken = '${GITHUB_TOKEN}'\n\
+        [commands.a.args.n]\ntype = 'integer'\nmin = 3\n\
+        choices = ['any', { one = 'x' }, { range = { from = 1, to = 2 } }]\n";
+    let tables = section(text).tables().unwrap();
+    assert_eq!(tables.iter().map(Section::name).collect::<Vec<_>>(), ["b", "a"]);
+    let b: Command = tables[0].read().unwrap();
+    assert_eq!((b.argv.len(), b.timeout), (1, Some(Length(Duration::from_secs(120)))));
+    let a: Command = tables[1].read().unwrap();
+    assert_eq!(a.argv, ["echo", "gh-canary"]);
+    assert_eq!(a.script, Some(Verbatim("echo ${NOT_SET}".into())), "a script has variables of its own");
+    let token = a.token.unwrap();
+    assert_eq!((token.as_written(), token.expose()), ("${GITHUB_TOKEN}", "gh-canary"));
+    let n = &a.args["n"];
+    assert_eq!((&n.kind, n.min), (&Type::Integer, Some(3)));
+    assert_eq!(n.choices, [Choice::Any, Choice::One("x".into()), Choice::Range { from: 1, to: 2 }]);
+    assert_eq!(a.description, "");
+}
+
+#[test]
+fn mistakes_in_them_are_told_with_their_place_and_what_was_meant() {
+    let table = [
+        (
+            "argv = []\ndescribtion = 'x'",
+            "3:1: key `commands.a.describtion`: `describtion` is not a key here; did you mean `description`?",
+        ),
+        ("description = 'x'", "1:1: key `commands.a`: the key `argv` is missing"),
+        ("argv = 'x'", "2:8: key `commands.a.argv`: it is a string, and has to be a sequence"),
+        ("argv = ['a', 1]", "2:14: key `commands.a.argv.1`: it is a number, and has to be a string"),
+        (
+            "argv = []\n[commands.a.args.n]\ntype = 'strin'",
+            "4:8: key `commands.a.args.n.type`: it has to be one of \"string\", \"integer\"; did you mean \"string\"?",
+        ),
+        (
+            "argv = []\n[commands.a.args.n]\ntype = 'integer'\nmin = -1",
+            "5:7: key `commands.a.args.n.min`: it is a number that does not fit; it has to be u32",
+        ),
+        (
+            "argv = []\n[commands.a.args.n]\ntype = 'integer'\nchoices = [{range = {from = 1, too = 2}}]",
+            "5:32: key `commands.a.args.n.choices.0.range.too`: `too` is not a key here; did you mean `to`?",
+        ),
+        (
+            "argv = ['${NONE}']",
+            "2:9: key `commands.a.argv.0`: the variable `NONE` is not set; set it, or write `${NONE:-a default}`",
+        ),
+        ("argv = []\ntoken = 1", "3:9: key `commands.a.token`: it is a number, and has to be a string"),
+        ("argv = []\nscript = 1", "3:10: key `commands.a.script`: it is a number, and has to be a string"),
+    ];
+    for (text, expected) in table {
+        let tables = section(&format!("[commands.a]\n{text}")).tables().unwrap();
+        let problem = tables[0].read::<Command>().unwrap_err();
+        assert_eq!(problem.to_string(), format!("trunkline.toml:{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn a_reader_can_place_what_only_it_can_know() {
+    let section = section("[commands.a]\nargv = ['df', '-h']\n");
+    let table = [
+        (&["a", "argv", "1"][..], "trunkline.toml:2:15: key `commands.a.argv.1`: no"),
+        (&["a", "argv", "7"][..], "trunkline.toml:2:8: key `commands.a.argv.7`: no"),
+        (&["a", "cwd"][..], "trunkline.toml:1:1: key `commands.a.cwd`: no"),
+        (&[][..], "trunkline.toml:1:2: key `commands`: no"),
+    ];
+    for (keys, expected) in table {
+        assert_eq!(section.problem(keys, "no").to_string(), expected);
+    }
+}
+
+#[test]
+fn what_is_no_table_and_what_is_not_there_is_told() {
+    let error = section("[commands]\na = 1").tables().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "trunkline.toml:2:5: key `commands.a`: it is a number, and has to be a table"
+    );
+    let file = ConfigFile::parse("trunkline.toml", "", variables()).unwrap();
+    assert!(file.section("commands").is_none());
+    let json = ConfigFile::parse("mcp.json", r#"{"commands": {"a": {}}}"#, variables()).unwrap();
+    assert!(json.section("commands").is_none(), "a client's file starts no commands");
+}

@@ -1,0 +1,59 @@
+//! What pages of allowed origins may send and see.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, ORIGIN,
+    VARY,
+};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+
+use super::body::ResponseBody;
+use crate::env::EnvSources;
+
+/// How the names of the headers begin that mirror a tool's arguments.
+const PARAM: &str = "mcp-param-";
+
+/// Answers a browser that asks whether a page may call; the page's origin was checked before.
+pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    if parts.headers.contains_key(ORIGIN) {
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE"));
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(parts, env));
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    }
+    response
+}
+
+/// Lets a page of an allowed origin see the response; that of a foreign one is forbidden by now.
+pub(super) fn grant(parts: &Parts, response: &mut Response<ResponseBody>) {
+    if let Some(origin) = parts.headers.get(ORIGIN)
+        && response.status() != StatusCode::FORBIDDEN
+    {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+/// Lists the headers that a page may send: those of the protocol, and of the ones that it asks for those that mirror a
+/// tool's arguments, since only the page knows their names, and those that bring a variable which the operator allows.
+fn allowed_headers(parts: &Parts, env: &EnvSources) -> HeaderValue {
+    const OURS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
+                        Mcp-Method, Mcp-Name";
+    let asked = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
+    let names =
+        asked.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
+    let is_param = |name: &str| name.len() > PARAM.len() && name.starts_with(PARAM);
+    let mut allowed = OURS.to_owned();
+    for name in names.filter(|name| is_param(name.as_str()) || env.allows_header(name)) {
+        allowed.push_str(", ");
+        allowed.push_str(name.as_str());
+    }
+    HeaderValue::from_str(&allowed).unwrap_or_else(|_| HeaderValue::from_static(OURS))
+}

@@ -80,6 +80,7 @@ pub(crate) fn pieces_of_call(result: &CallToolResult) -> Vec<Piece> {
             structured = None;
         } else {
             push_content(block, &mut pieces);
+            structured = structured.filter(|value| !block.as_text().is_some_and(|text| wraps(value, text)));
         }
     }
     pieces.extend(structured.map(|value| Piece::Structured(value.clone())));
@@ -176,6 +177,12 @@ fn repeated(text: &str, value: &Raw) -> Option<Raw> {
     (parsed(inner.as_str()).as_ref() == Some(&said)).then_some(inner)
 }
 
+/// Reports whether a value says nothing but a text, as many servers write every text that a tool returns.
+fn wraps(value: &Raw, text: &str) -> bool {
+    let members = value.members().ok().filter(|members| members.len() == 1);
+    members.is_some_and(|members| members.text("result").is_some_and(|inner| *inner == *text))
+}
+
 fn decoded_length(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count().min(2);
     (base64.len() / 4 * 3).saturating_sub(padding)
@@ -234,6 +241,12 @@ mod tests {
             ..CallToolResult::default()
         };
         assert_eq!(shown(&pieces_of_call(&wrapped)), "- 1\n- 2\n");
+        let text = CallToolResult {
+            content: vec![Content::text("It is five.")],
+            structured: Some(Raw::from(json!({ "result": "It is five." }))),
+            ..CallToolResult::default()
+        };
+        assert_eq!(pieces_of_call(&text), [Piece::text("It is five.")]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub struct Limits {
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
     /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
-    /// beyond it a request waits, and with it everything that the client sends after it.
+    /// beyond it up to 1,024 further calls wait for their turn, and those beyond that are refused.
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,

@@ -66,13 +66,15 @@ impl Inner {
             Message::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
-        let sets_level =
-            matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
+        let session = match self.session(heads, principal).await {
+            Ok(session) => session,
+            Err(refusal) => return Err((refusal, id)),
+        };
         let carriage = Carriage { may_ask: accepts.stream, env };
+        let level = session.level();
         let begun = legacy::begin(&self.core, &session, message, &carriage).keep(reserved);
-        if sets_level {
-            self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
+        if session.level() != level {
+            self.sessions.save(&session).await.map_err(|refusal| (refusal, id))?;
         }
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
@@ -93,7 +95,11 @@ impl Inner {
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let carriage = Carriage { may_ask: accepts.stream, env };
+        let level = session.level();
         let begun = legacy::begin_batch(&self.core, &session, messages, &carriage).keep(reserved);
+        if session.level() != level {
+            self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
+        }
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
 

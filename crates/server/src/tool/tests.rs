@@ -86,15 +86,15 @@ fn handlers_may_take_any_of_context_and_arguments() {
 fn arguments_that_do_not_fit_are_said_by_name() {
     let server = handlers_of_every_shape();
     for (tool, arguments, expected) in [
-        ("add", json!({ "a": "x", "b": 2 }), "`a`: \"x\" is not of type \"integer\""),
+        ("add", json!({ "a": "x", "b": 2 }), "`a`: the value is not of type \"integer\""),
         ("add", json!({ "a": 1 }), "\"b\" is a required property"),
         ("add", json!({}), "\"a\" is a required property"),
         ("nothing", json!({ "x": 1 }), "no such property: `x`"),
-        ("volume", json!({ "level": 11 }), "`level`: 11 is greater than the maximum of 10"),
+        ("volume", json!({ "level": 11 }), "`level`: the value is greater than the maximum of 10"),
         ("volume", json!({ "label": "abcd" }), "`label`: "),
-        ("volume", json!({ "level": 300 }), "`level`: 300 is greater than the maximum"),
+        ("volume", json!({ "level": 300 }), "`level`: the value is greater than the maximum"),
         ("raw", json!({}), "\"x\" is a required property"),
-        ("raw", json!({ "x": 4 }), "`x`: 4 is greater than the maximum of 3"),
+        ("raw", json!({ "x": 4 }), "`x`: the value is greater than the maximum of 3"),
         ("even", json!({ "a": 1, "b": 0 }), "a must be even"),
         ("even", json!({ "a": 2, "b": "" }), "`b`: "),
     ] {

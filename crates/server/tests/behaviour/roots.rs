@@ -68,6 +68,16 @@ async fn a_channel_is_asked_once_after_the_handshake_and_once_after_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_channel_is_asked_after_a_batch_that_says_as_much_as_a_message() {
+    let mut peer = Peer::new(&host());
+    peer.call(&initialize("2025-03-26", capabilities())).await;
+    let batch = json!([note("notifications/initialized", json!({})), legacy("ping", "ping", json!({}))]);
+    peer.send(&batch).await;
+    let said = peer.received().await;
+    assert!(said.iter().any(|message| message["method"] == "roots/list"), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_without_roots_is_never_asked() {
     let mut peer = Peer::initialized_with(&host(), "2025-11-25", json!({ "sampling": {} })).await;
     peer.send(&note(CHANGED, json!({}))).await;

@@ -44,8 +44,8 @@ pub struct HostOptions {
     pub state_store: Option<Arc<dyn StateStore>>,
     /// The environment variables that handlers may see of their callers. Default none.
     pub env: EnvPolicy,
-    /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do.
-    /// Default no.
+    /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do;
+    /// they have `"trunkline/source": "clientInfo"` in their `_meta`. Default no.
     pub client_info_roots: bool,
 }
 

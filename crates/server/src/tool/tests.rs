@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -80,6 +82,31 @@ fn handlers_may_take_any_of_context_and_arguments() {
     ] {
         assert_eq!(call_text(&server, tool, &arguments), expected, "{tool} {arguments}");
     }
+}
+
+#[test]
+fn a_schema_is_made_once_however_often_it_is_listed() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+
+    #[derive(Deserialize)]
+    struct Counted {}
+
+    impl JsonSchema for Counted {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Counted".into()
+        }
+
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            MADE.fetch_add(1, Ordering::SeqCst);
+            schemars::json_schema!({ "type": "object" })
+        }
+    }
+
+    let server = Server::new("s").with(Tool::new("counted").run(async |_: Counted| "done")).handle().unwrap();
+    for revision in Revision::ALL.iter().cycle().take(10_000) {
+        answer_in(&server, *revision, Method::ToolsList, &json!({})).unwrap();
+    }
+    assert_eq!(MADE.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -53,3 +53,5 @@ mod sessions;
 mod state;
 #[cfg(test)]
 mod statuses;
+#[cfg(test)]
+mod whoami;

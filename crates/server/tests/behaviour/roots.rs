@@ -20,7 +20,15 @@ fn server() -> Server {
         let (one, two) = (both.0.await?, both.1.await?);
         Ok(format!("{} {} {}", one?.len(), two?.len(), cx.roots().await?.len()))
     };
-    Server::new("s").with(Tool::new("list").run(list)).with(Tool::new("twice").run(twice))
+    let marked = async |cx: Context| -> Result<String, ToolError> {
+        let mut roots = cx.roots().await?;
+        roots.retain(|root| root.meta.as_ref().is_some_and(|meta| meta.get("trunkline/source").is_some()));
+        Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
+    };
+    Server::new("s")
+        .with(Tool::new("list").run(list))
+        .with(Tool::new("twice").run(twice))
+        .with(Tool::new("marked").run(marked))
 }
 
 fn host() -> Host {
@@ -209,5 +217,11 @@ async fn roots_of_client_info_count_only_where_the_operator_says_so() {
             peer.send(&response(&asked, roots(&["file:///b", "file:///a"]))).await;
         }
         assert_eq!(tool_text(&peer.call(&legacy_tool(2, "list")).await), expected, "{client_info_roots}");
+        let marked = tool_text(&peer.call(&legacy_tool(3, "marked")).await).to_owned();
+        let unasked: Vec<&str> = expected
+            .split(' ')
+            .filter(|uri| client_info_roots && (!declares || *uri == "file:///c"))
+            .collect();
+        assert_eq!(marked, unasked.join(" "), "those that nobody asked for");
     }
 }

@@ -22,5 +22,9 @@ async fn about() -> &'static str {
 
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
-    Ok(Server::new("demo").with(add).with(greeting).with(about).serve(stdio()).await?)
+    Ok(server().serve(stdio()).await?)
+}
+
+pub(crate) fn server() -> Server {
+    Server::new("demo").with(add).with(greeting).with(about)
 }

@@ -22,13 +22,17 @@ impl Id {
     /// The most bytes that an identifier may have.
     pub const MAX_LEN: usize = 1024;
 
-    /// Takes a token as an identifier, if it is a string or a number of reasonable length.
+    /// Takes a token as an identifier, if it is a string or an integer of reasonable length, however that is written.
     pub fn from_raw(raw: Raw) -> Option<Self> {
         if let Some(number) = natural(raw.as_str()) {
             return Some(Self::from_number(number));
         }
         let fits = raw.as_str().len() <= Self::MAX_LEN;
-        let is_id = fits && matches!(raw.kind(), JsonKind::String | JsonKind::Number);
+        let is_id = match raw.kind() {
+            JsonKind::String => fits,
+            JsonKind::Number => fits && is_integer(raw.as_str()),
+            _ => false,
+        };
         is_id.then_some(Self(Token::Other(raw)))
     }
 
@@ -74,6 +78,21 @@ impl Id {
             Token::Other(raw) => writer.raw(raw),
         }
     }
+}
+
+/// Reports whether a JSON number is an integer: `1.0`, `10e-1` and `1.5e1` are.
+fn is_integer(number: &str) -> bool {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let Ok(exponent) = exponent.parse::<i64>() else { return false };
+    // How many places before the point end in zeros, or, counted below zero, how many are needed after it.
+    let places = match fraction {
+        "" if whole.trim_start_matches('-').bytes().all(|digit| digit == b'0') => return true,
+        "" => whole.len() - whole.trim_end_matches('0').len(),
+        fraction => return usize::try_from(exponent).is_ok_and(|exponent| exponent >= fraction.len()),
+    };
+    exponent >= 0 || usize::try_from(exponent.unsigned_abs()).is_ok_and(|needed| needed <= places)
 }
 
 /// Reads a natural number that has no other spelling than this one.
@@ -139,8 +158,23 @@ mod tests {
                 assert_eq!(id(other).unwrap() == this, at == other_at, "{token} and {other}");
             }
         }
-        for token in ["null", "true", "[]", "{}"] {
+        for token in [
+            "null",
+            "true",
+            "[]",
+            "{}",
+            "1.5",
+            "-0.1",
+            "1e-1",
+            "15e-1",
+            "1.25e1",
+            "100e-3",
+            "1e99999999999999999999",
+        ] {
             assert_eq!(id(token), None, "{token}");
+        }
+        for token in ["-1", "1.0", "-0.0e5", "1e5", "1.5e1", "10e-1", "100E-2", "0e-9", "1.50e+1"] {
+            assert!(id(token).is_some(), "{token}");
         }
     }
 

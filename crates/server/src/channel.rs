@@ -65,7 +65,7 @@ pub(crate) struct ChannelServer<C> {
     /// Modern calls that can be cancelled, by their id.
     modern: HashMap<Id, Cancellable>,
     listens: HashMap<Id, Listen>,
-    /// A message that begins a call for which there was no room; nothing behind it is read before there is.
+    /// Calls for which there was no room yet.
     held: Held,
     reading: Option<Reading>,
     draining: Pin<Box<OwnedNotified>>,
@@ -243,6 +243,7 @@ impl<C: Channel> ChannelServer<C> {
                 Some(session) => {
                     let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
                     self.begin_legacy(begun.keep(reserved), cx);
+                    self.ask_roots();
                 }
                 None => self.send_error(
                     None,

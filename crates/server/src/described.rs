@@ -38,4 +38,29 @@ macro_rules! described {
     };
 }
 
-pub(crate) use described;
+/// Gives a part that is read the setters that all such parts have.
+macro_rules! readable {
+    ($part:ident, $noun:literal) => {
+        impl $part {
+            #[doc = concat!("Sets the media type of the ", $noun, ".")]
+            pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
+                self.described.mime_type = Some(mime_type.into());
+                self
+            }
+
+            #[doc = concat!("Hints about the use of the ", $noun, ".")]
+            pub fn annotations(mut self, annotations: trunkline_protocol::model::Annotations) -> Self {
+                self.described.annotations = Some(annotations);
+                self
+            }
+
+            /// Says how long what is read may be kept.
+            pub fn cache(mut self, cache: trunkline_protocol::model::CacheHint) -> Self {
+                self.cache = cache;
+                self
+            }
+        }
+    };
+}
+
+pub(crate) use {described, readable};

@@ -44,8 +44,8 @@ pub struct HostOptions {
     pub state_store: Option<Arc<dyn StateStore>>,
     /// The environment variables that handlers may see of their callers. Default none.
     pub env: EnvPolicy,
-    /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do.
-    /// Default no.
+    /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do;
+    /// they have `"trunkline/source": "clientInfo"` in their `_meta`. Default no.
     pub client_info_roots: bool,
 }
 
@@ -273,7 +273,11 @@ impl Binding for Http {
         let (listener, address) =
             listen.await.map_err(|cause| ServeError::Listen { address: self.address.clone(), cause })?;
         let options = self.options.unwrap_or_else(|| HttpOptions::for_address(address.ip()));
-        tracing::info!("listening on http://{address}{}", options.path);
+        let scheme = if options.tls.is_some() { "https" } else { "http" };
+        tracing::info!("listening on {scheme}://{address}{}", options.path);
+        if let Some(warning) = options.warning(address.ip()) {
+            tracing::warn!("{warning}");
+        }
         let endpoint = host.http(options);
         match http::serve(listener, &endpoint, endpoint.in_place(), self.grace).await? {
             Drained::Cleanly => Ok(()),

@@ -15,7 +15,7 @@ pub struct Limits {
     /// principal's calls are refused. As with [`Limits::parked_per_principal`], not for the anonymous principal and the process.
     pub calls_per_principal: usize,
     /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
-    /// beyond it a request waits, and with it everything that the client sends after it.
+    /// beyond it up to 1,024 further calls wait for their turn, and those beyond that are refused.
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,

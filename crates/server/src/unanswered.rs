@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use trunkline_protocol::Refusal;
 
 /// Requests up to this size are not counted: the limits of connections and of calls bound what these hold.
-pub(crate) const LITTLE: usize = 64 * 1024;
+pub(crate) const UNCOUNTED: usize = 64 * 1024;
 
 /// The bytes of large requests that are being read or answered, all callers together within one bound.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Unanswered {
         bytes: usize,
     ) -> Result<(), Refusal> {
         let held = reserved.as_ref().map_or(0, |reserved| reserved.bytes);
-        if bytes <= LITTLE || bytes <= held {
+        if bytes <= UNCOUNTED || bytes <= held {
             return Ok(());
         }
         let wanted = bytes.checked_next_power_of_two().unwrap_or(bytes);

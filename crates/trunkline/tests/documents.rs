@@ -40,6 +40,14 @@ fn the_readme_shows_the_example_as_it_is() {
 }
 
 #[test]
+fn the_readme_shows_the_question_as_it_is() {
+    let example = read("examples/book.rs");
+    let shown = example.split_once("prelude::*;\n\n").expect("its imports").1;
+    let shown = shown.split_once("\n#[tokio::main]").expect("what serves it").0;
+    assert!(read("README.md").contains(&format!("```rust\n{shown}```\n")));
+}
+
+#[test]
 fn the_readme_shows_the_client_as_it_is() {
     let example = read("examples/client.rs");
     let code = example.split_once("\n\n").expect("its description").1;

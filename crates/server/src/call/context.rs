@@ -95,6 +95,8 @@ impl Context {
     }
 
     /// Sends a log message, if the caller wants messages of this severity.
+    ///
+    /// Revision 2026-07-28 still has logging, and deprecates it: the log of the process, or a trace, is for operators.
     pub fn log(&self, level: Level, data: impl Serialize) {
         self.shared.note_log(level, None, || Raw::from_value(&data).unwrap_or(Raw::NULL));
     }
@@ -128,6 +130,8 @@ impl Context {
     }
 
     /// Asks the caller's model.
+    ///
+    /// Revision 2026-07-28 still has sampling, and deprecates it: a server that can reach a model itself should.
     ///
     /// # Errors
     /// As [`Context::ask`].

@@ -18,7 +18,6 @@ mod surroundings;
 pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, open_url, roots, sample};
 pub use self::caller::Caller;
 pub use self::context::Context;
-pub(crate) use self::note::Note;
 pub use self::outcome::{BoxFuture, Call, Continuation, Handler, Outcome, Round};
 pub(crate) use self::running::{Running, Step};
 pub(crate) use self::shared::Shared;

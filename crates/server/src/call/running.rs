@@ -5,6 +5,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use trunkline_protocol::Refusal;
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::Question;
 
 use super::note::{Note, Urgent};
@@ -58,6 +59,13 @@ impl Running {
         &self.shared
     }
 
+    /// Writes a note as the caller reads it; `None` if it does not want to.
+    pub(crate) fn render(&self, note: &Note) -> Option<String> {
+        self.shared.with_caller(|caller| {
+            note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
+        })
+    }
+
     /// Polls for the next step.
     ///
     /// Cancel safe: a step that was not returned is returned by the next poll.
@@ -67,7 +75,7 @@ impl Running {
             if std::mem::replace(&mut self.started, true) {
                 match self.shared.urgent() {
                     Urgent::Cancelled => {
-                        self.future = None;
+                        self.let_go();
                         return Poll::Ready(Step::Cancelled);
                     }
                     Urgent::Note(note) => return Poll::Ready(Step::Note(note)),
@@ -100,15 +108,34 @@ impl Running {
     }
 
     fn poll_future(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Some(future) = &mut self.future else { return Poll::Pending };
-        let outcome = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        let slot = &mut self.future;
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let Some(future) = slot.as_mut() else { return Poll::Pending };
+            let polled = future.as_mut().poll(cx);
+            if polled.is_ready() {
+                drop(slot.take());
+            }
+            polled
+        }));
+        let outcome = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(outcome)) => outcome,
-            Err(_) => Err(panicked()),
+            Err(_) => {
+                self.let_go();
+                Err(panicked())
+            }
         };
-        self.future = None;
         self.finished = Some(outcome);
         Poll::Ready(())
+    }
+
+    /// Drops the future: what it holds is the author's, and may panic when it goes.
+    fn let_go(&mut self) {
+        if let Some(future) = self.future.take()
+            && catch_unwind(AssertUnwindSafe(|| drop(future))).is_err()
+        {
+            panicked();
+        }
     }
 
     /// Closes a round once the future has stayed pending for one more turn after it put a question.
@@ -128,7 +155,7 @@ impl Running {
 
 fn panicked() -> Refusal {
     process::panicked();
-    tracing::error!("a handler panicked; its caller gets an internal error");
+    tracing::error!("a handler panicked; its caller, if it still waits, gets an internal error");
     Refusal::PANICKED
 }
 
@@ -136,6 +163,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         if self.future.is_some() {
             self.shared.cancel();
+            self.let_go();
         }
     }
 }

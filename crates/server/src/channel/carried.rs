@@ -35,6 +35,13 @@ pub(super) enum Said {
     Nothing(Option<Id>),
 }
 
+impl Carried {
+    /// Reports whether it waits for an answer of the client.
+    pub(super) fn is_asking(&self) -> bool {
+        matches!(self, Self::Legacy(exchange) if exchange.is_asking())
+    }
+}
+
 impl Stream for Carried {
     type Item = Said;
 

@@ -8,7 +8,7 @@ use trunkline_session::Principal;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
-use crate::unanswered::{LITTLE, Reserved};
+use crate::unanswered::{Reserved, UNCOUNTED};
 
 /// A large message that is not whole yet: the room that it takes, and the time that it may take.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl<C: Channel> ChannelServer<C> {
     pub(super) fn count_unreceived(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let bytes = self.channel.unreceived();
         // Whoever started this process has one pair of pipes with it, and one message on them.
-        if bytes <= LITTLE || self.principal == Principal::Process {
+        if bytes <= UNCOUNTED || self.principal == Principal::Process {
             self.reading = None;
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl<C: Channel> ChannelServer<C> {
     /// [`Refusal::TOO_MANY`].
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<Option<Reserved>, Refusal> {
         let mut reserved = self.reading.take().and_then(|reading| reading.reserved);
-        if bytes <= LITTLE {
+        if bytes <= UNCOUNTED {
             return Ok(None);
         }
         self.core.cover(&mut reserved, bytes)?;

@@ -57,7 +57,8 @@ impl<C: Channel> ChannelServer<C> {
     pub(super) fn is_full(&self) -> bool {
         let most = self.core.limits.calls_per_channel;
         self.carried.len() >= most && {
-            let waiting = self.session.as_ref().map_or(0, |session| session.open_questions());
+            let asks = self.session.as_ref().is_some_and(|session| session.is_asking());
+            let waiting = if asks { self.carried.iter().filter(|call| call.is_asking()).count() } else { 0 };
             self.carried.len() >= most + waiting
         }
     }

@@ -26,9 +26,7 @@ impl<C: Channel> ChannelServer<C> {
             (Some(session), message) => {
                 let begun = legacy::begin(&self.core, session, message, &CARRIAGE).keep(reserved);
                 self.begin_legacy(begun, cx);
-                if let Some(request) = self.session.as_ref().and_then(|session| session.ask_roots()) {
-                    self.channel.send(&request);
-                }
+                self.ask_roots();
             }
             // A ping is answered in any state.
             (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
@@ -36,6 +34,13 @@ impl<C: Channel> ChannelServer<C> {
                 self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
             }
             _ => {}
+        }
+    }
+
+    /// Asks for the client's roots, if what it said means that the session should.
+    pub(super) fn ask_roots(&mut self) {
+        if let Some(request) = self.session.as_ref().and_then(|session| session.ask_roots()) {
+            self.channel.send(&request);
         }
     }
 

@@ -70,12 +70,11 @@ impl Inner {
             Ok(session) => session,
             Err(refusal) => return Err((refusal, id)),
         };
-        let sets_level =
-            matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
         let carriage = Carriage { may_ask: accepts.stream, env };
+        let level = session.level();
         let begun = legacy::begin(&self.core, &session, message, &carriage).keep(reserved);
-        if sets_level {
-            self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
+        if session.level() != level {
+            self.sessions.save(&session).await.map_err(|refusal| (refusal, id.clone()))?;
         }
         Ok(self.legacy_respond(begun, id, session, accepts).await)
     }
@@ -96,7 +95,11 @@ impl Inner {
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let carriage = Carriage { may_ask: accepts.stream, env };
+        let level = session.level();
         let begun = legacy::begin_batch(&self.core, &session, messages, &carriage).keep(reserved);
+        if session.level() != level {
+            self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
+        }
         Ok(self.legacy_respond(begun, None, session, accepts).await)
     }
 

@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::Request;
 use trunkline_session::{EventLimits, EventStore, MemoryEvents, MemorySessions, SessionLimits, SessionStore};
 
 use super::auth::{Anonymous, Authenticator};
@@ -86,11 +87,63 @@ impl HttpOptions {
         Self { hosts, ..Self::default() }
     }
 
+    /// Returns what whoever listens on an address with these options should know, if there is something.
+    pub fn warning(&self, address: IpAddr) -> Option<&'static str> {
+        if address.is_loopback() {
+            return None;
+        }
+        let (nobody, ()) = Request::new(()).into_parts();
+        match self.authenticator.authenticate(&nobody) {
+            Ok(_) => Some("anybody who can reach this server may call every tool: it asks for no credential"),
+            Err(_) if self.tls.is_none() => Some(
+                "credentials cross the network in plain text: serve TLS, or stand behind a proxy that does",
+            ),
+            Err(_) => None,
+        }
+    }
+
     pub(super) fn session_store(&self) -> Arc<dyn SessionStore> {
         self.sessions.clone().unwrap_or_else(|| Arc::new(MemorySessions::new(self.session_limits.clone())))
     }
 
     pub(super) fn event_store(&self) -> Arc<dyn EventStore> {
         self.events.clone().unwrap_or_else(|| Arc::new(MemoryEvents::new(EventLimits::default())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::auth::BearerTokens;
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn whoever_listens_off_the_loopback_is_warned_of_strangers_and_of_plain_text() {
+        let folder = Folder::new("warned");
+        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let [certificate, key] = ["certificate", "key"].map(|name| folder.path().join(name));
+        std::fs::write(&certificate, signed.cert.pem()).unwrap();
+        std::fs::write(&key, signed.signing_key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let tls = Tls::from_pem_files(&certificate, &key).unwrap();
+        let tokens: Arc<dyn Authenticator> = Arc::new(BearerTokens::new([("ann", "ann-token-0123456")]));
+        let anonymous: Arc<dyn Authenticator> = Arc::new(Anonymous);
+        for (address, authenticator, tls, expected) in [
+            ("127.0.0.1", &anonymous, None, ""),
+            ("::1", &tokens, None, ""),
+            ("0.0.0.0", &anonymous, None, "anybody"),
+            ("0.0.0.0", &anonymous, Some(&tls), "anybody"),
+            ("192.0.2.1", &tokens, None, "plain text"),
+            ("192.0.2.1", &tokens, Some(&tls), ""),
+        ] {
+            let options = HttpOptions {
+                authenticator: authenticator.clone(),
+                tls: tls.cloned(),
+                ..HttpOptions::default()
+            };
+            let warning = options.warning(address.parse().unwrap()).unwrap_or_default();
+            assert_eq!(warning.is_empty(), expected.is_empty(), "{address}: {warning}");
+            assert!(warning.contains(expected), "{address}: {warning}");
+        }
     }
 }

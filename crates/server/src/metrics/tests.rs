@@ -95,6 +95,26 @@ async fn calls_are_counted_by_method_tool_outcome_and_revision() {
     assert!(value(&text, r#"mcp_server_refusals_total{refusal="INVALID_PARAMS"}"#) >= 1);
 }
 
+#[tokio::test]
+async fn a_retry_that_is_refused_counts_as_refused() {
+    let metrics = Metrics::new();
+    let host = host(&metrics);
+    let calls = [
+        ("tools/call", json!({ "name": "add", "requestState": "nobody made this" })),
+        ("tools/call", json!({ "name": "add", "requestState": 7 })),
+        ("tools/call", json!({ "name": "add", "inputResponses": [] })),
+    ];
+    exchange(&host, &calls).await;
+    let of = |outcome: &str| {
+        format!(
+            r#"mcp_server_operations_total{{mcp_method_name="tools/call",gen_ai_tool_name="add",outcome="{outcome}"}}"#
+        )
+    };
+    let text = metrics.text();
+    assert_eq!(value(&text, &of("refused")), 3);
+    assert!(!text.contains(&of("cancelled")), "{text}");
+}
+
 #[test]
 fn callers_cannot_make_series_however_many_names_they_try() {
     let metrics = Metrics::new();

@@ -10,14 +10,14 @@ mod tests;
 use bytes::Bytes;
 use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{self, Annotations, CacheHint};
+use trunkline_protocol::model::{self, CacheHint};
 
 pub(crate) use self::entry::ResourceEntry;
 pub use self::result::{Asked, IntoReadResult};
 pub use self::template::ResourceTemplate;
 pub(crate) use self::template_entry::TemplateEntry;
 use crate::call::{BoxFuture, Context, Outcome};
-use crate::described::described;
+use crate::described::{described, readable};
 use crate::function::{Function, NoArguments};
 use crate::part::{Part, Parts};
 
@@ -49,27 +49,9 @@ impl Resource {
         Self { described, ..Self::new("", "") }
     }
 
-    /// Sets the media type.
-    pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
-        self.described.mime_type = Some(mime_type.into());
-        self
-    }
-
     /// Sets the size in bytes; that of a content which is given is known without.
     pub fn size(mut self, bytes: u64) -> Self {
         self.described.size = Some(bytes);
-        self
-    }
-
-    /// Hints about the resource's use.
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.described.annotations = Some(annotations);
-        self
-    }
-
-    /// Says how long what is read may be kept.
-    pub fn cache(mut self, cache: CacheHint) -> Self {
-        self.cache = cache;
         self
     }
 
@@ -140,6 +122,7 @@ impl FromUri for NoArguments {
 }
 
 described!(Resource, "resource");
+readable!(Resource, "resource");
 
 impl Part for Resource {
     fn add_to(self, parts: &mut Parts) {

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
-use trunkline_protocol::model::{self, Annotations, CacheHint};
+use trunkline_protocol::model::{self, CacheHint};
 
 use super::template_entry::{ReadExpanded, TemplateEntry};
 use super::{IntoReadResult, finish};
 use crate::call::Context;
 use crate::completer::Completers;
-use crate::described::described;
+use crate::described::{described, readable};
 use crate::function::Function;
 use crate::part::{Part, Parts};
 use crate::text_arguments;
@@ -51,24 +51,6 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets the media type that they all have.
-    pub fn mime(mut self, mime_type: impl Into<String>) -> Self {
-        self.described.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Hints about their use.
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.described.annotations = Some(annotations);
-        self
-    }
-
-    /// Says how long what is read may be kept.
-    pub fn cache(mut self, cache: CacheHint) -> Self {
-        self.cache = cache;
-        self
-    }
-
     /// Suggests values for a variable: an async function of what was typed so far and of the other variables.
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, complete: F) -> Self
     where
@@ -99,6 +81,7 @@ impl ResourceTemplate {
 }
 
 described!(ResourceTemplate, "family of resources");
+readable!(ResourceTemplate, "family of resources");
 
 impl Part for ResourceTemplate {
     fn add_to(self, parts: &mut Parts) {

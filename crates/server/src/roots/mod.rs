@@ -36,6 +36,8 @@ impl Context {
     /// A legacy session is asked once and again when it says that they have changed; any other caller is asked once for
     /// each call. A legacy client that does not answer in time has the roots that are known of it, perhaps none.
     ///
+    /// Revision 2026-07-28 still has roots, and deprecates them: a path can be an argument of the tool instead.
+    ///
     /// # Errors
     /// As [`Context::ask`]: a client without roots cannot be asked for them.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {

@@ -208,6 +208,9 @@ impl State {
     }
 }
 
+/// The member of a root's `_meta` that says where it is from, if not from an answer to `roots/list`.
+const ROOT_SOURCE: &str = "trunkline/source";
+
 /// Reads the roots that a few clients put into their description of themselves, where no revision has them.
 pub(crate) fn introduced(client: Option<&Raw>) -> Vec<Root> {
     let roots = client.and_then(|client| client.members().ok()).and_then(|mut client| client.take("roots"));
@@ -217,6 +220,10 @@ pub(crate) fn introduced(client: Option<&Raw>) -> Vec<Root> {
     match Question::Roots.read_answer(&members.to_raw()) {
         Ok(Answer::Roots(mut roots)) => {
             roots.truncate(MOST_ROOTS);
+            for root in &mut roots {
+                // Whoever uses one can tell it from those that the client was asked for.
+                root.meta.get_or_insert_with(Members::new).set(ROOT_SOURCE, Raw::from_text("clientInfo"));
+            }
             roots
         }
         _ => Vec::new(),

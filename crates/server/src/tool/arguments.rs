@@ -78,10 +78,18 @@ fn invalid(complaint: &str) -> String {
     format!("Invalid arguments: {complaint}")
 }
 
-/// Drops the line and column from a message: they are places in a text that the model never saw.
+/// Drops the line and column from a message, which are places in a text that the model never saw, and the value that was
+/// found, which is the caller's and may be something that must not be repeated.
 fn without_place(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
     let (sentence, _) = sentence.rsplit_once(" at line ").unwrap_or((&sentence, ""));
+    for found in ["invalid type", "invalid value", "unknown variant"] {
+        if let Some((_, expected)) =
+            sentence.strip_prefix(found).and_then(|rest| rest.rsplit_once(", expected "))
+        {
+            return shorten(&format!("{found}, expected {expected}"));
+        }
+    }
     shorten(sentence)
 }
 
@@ -91,5 +99,27 @@ impl fmt::Debug for ArgumentCheck {
             .field("schema", &self.schema)
             .field("before", &self.before)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_read_is_not_repeated() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Side {
+            Left,
+            Right,
+        }
+        let error = serde_json::from_str::<u8>("\"secret, expected by nobody\"").unwrap_err();
+        assert_eq!(without_place(&error), "invalid type, expected u8");
+        let error = serde_json::from_str::<u8>("4711").unwrap_err();
+        assert_eq!(without_place(&error), "invalid value, expected u8");
+        let error = serde_json::from_str::<Side>("\"secret\"").unwrap_err();
+        assert_eq!(without_place(&error), "unknown variant, expected `left` or `right`");
+        assert!([Side::Left, Side::Right].iter().all(|side| format!("{side:?}").len() > 3));
     }
 }

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use schemars::JsonSchema;
@@ -83,18 +85,43 @@ fn handlers_may_take_any_of_context_and_arguments() {
 }
 
 #[test]
+fn a_schema_is_made_once_however_often_it_is_listed() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+
+    #[derive(Deserialize)]
+    struct Counted {}
+
+    impl JsonSchema for Counted {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Counted".into()
+        }
+
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            MADE.fetch_add(1, Ordering::SeqCst);
+            schemars::json_schema!({ "type": "object" })
+        }
+    }
+
+    let server = Server::new("s").with(Tool::new("counted").run(async |_: Counted| "done")).handle().unwrap();
+    for revision in Revision::ALL.iter().cycle().take(10_000) {
+        answer_in(&server, *revision, Method::ToolsList, &json!({})).unwrap();
+    }
+    assert_eq!(MADE.load(Ordering::SeqCst), 1);
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_said_by_name() {
     let server = handlers_of_every_shape();
     for (tool, arguments, expected) in [
-        ("add", json!({ "a": "x", "b": 2 }), "`a`: \"x\" is not of type \"integer\""),
+        ("add", json!({ "a": "x", "b": 2 }), "`a`: the value is not of type \"integer\""),
         ("add", json!({ "a": 1 }), "\"b\" is a required property"),
         ("add", json!({}), "\"a\" is a required property"),
         ("nothing", json!({ "x": 1 }), "no such property: `x`"),
-        ("volume", json!({ "level": 11 }), "`level`: 11 is greater than the maximum of 10"),
+        ("volume", json!({ "level": 11 }), "`level`: the value is greater than the maximum of 10"),
         ("volume", json!({ "label": "abcd" }), "`label`: "),
-        ("volume", json!({ "level": 300 }), "`level`: 300 is greater than the maximum"),
+        ("volume", json!({ "level": 300 }), "`level`: the value is greater than the maximum"),
         ("raw", json!({}), "\"x\" is a required property"),
-        ("raw", json!({ "x": 4 }), "`x`: 4 is greater than the maximum of 3"),
+        ("raw", json!({ "x": 4 }), "`x`: the value is greater than the maximum of 3"),
         ("even", json!({ "a": 1, "b": 0 }), "a must be even"),
         ("even", json!({ "a": 2, "b": "" }), "`b`: "),
     ] {

@@ -22,6 +22,8 @@ mod environment;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod full_channels;
+#[cfg(test)]
 mod interceptors;
 #[cfg(test)]
 mod isolation;
@@ -40,6 +42,8 @@ mod questions;
 #[cfg(test)]
 mod resumption;
 #[cfg(test)]
+mod revived;
+#[cfg(test)]
 mod roots;
 #[cfg(test)]
 mod rounds;
@@ -47,3 +51,7 @@ mod rounds;
 mod sessions;
 #[cfg(test)]
 mod state;
+#[cfg(test)]
+mod statuses;
+#[cfg(test)]
+mod whoami;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline_server::{Context, Prompt, Resource, Server, Tool};
 
-use crate::support::{Client, Modern, Peer, code, host, legacy, legacy_tool, lines, tool_text};
+use crate::support::{Client, Modern, Peer, code, host, legacy, legacy_tool, lines, note, settle, tool_text};
 
 fn server() -> Server {
     let schema = json!({ "type": "object" });
@@ -22,6 +22,55 @@ fn server() -> Server {
         )
         .with(Prompt::new("prompt").get(async || -> String { panic!("in a prompt") }))
         .with(Resource::new("test://r", "r").read(async || -> String { panic!("in a resource") }))
+}
+
+/// Panics when it is dropped, unless something else panics already, which would end the process.
+struct Explosive;
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("in a destructor");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destructor_that_panics_ends_no_more_than_its_call() {
+    let endless = Tool::new("endless").run(async || {
+        let _held = Explosive;
+        std::future::pending::<()>().await;
+    });
+    let ends = Tool::new("ends").run(async || {
+        let _held = Explosive;
+        "an answer"
+    });
+    let server = server().with(endless).with(ends);
+    let host = host(&server);
+    let cancel = note("notifications/cancelled", json!({ "requestId": 1 }));
+
+    let mut peer = Peer::initialized(&host, "2025-11-25").await;
+    peer.send(&legacy_tool(1, "endless")).await;
+    settle().await;
+    peer.send(&cancel).await;
+    assert_eq!(tool_text(&peer.call(&legacy_tool(2, "hello")).await), "hello", "cancelled by its caller");
+    peer.send(&Modern::tool("endless").value()).await;
+    settle().await;
+    peer.send(&cancel).await;
+    assert_eq!(tool_text(&peer.call(&legacy_tool(3, "hello")).await), "hello", "cancelled in the other era");
+    assert_eq!(code(&peer.call(&legacy_tool(4, "ends")).await), -32603);
+
+    peer.send(&legacy_tool(5, "endless")).await;
+    settle().await;
+    drop(peer);
+    settle().await;
+    assert_eq!(host.load(), (0, 0), "its channel is gone");
+
+    let client = Client::new(&host);
+    let stream = client.post(&Modern::tool("endless").token("t").value()).await;
+    drop(stream);
+    settle().await;
+    assert_eq!(host.load(), (0, 0), "its response is gone");
 }
 
 const TOOLS: [&str; 3] = ["first_poll", "after_await", "while_made"];

@@ -76,6 +76,28 @@ async fn a_replayed_call_goes_on_at_any_replica_that_shares_the_keys() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hundred_calls_go_round_two_replicas_and_none_fails() {
+    let keys = StateKeys::random().unwrap();
+    let hosts = [(); 2].map(|()| with_keys(&replayed(&Arc::default()), &keys));
+    let mut replicas = hosts.each_ref().map(|host| Line::Http(Client::new(host)));
+    let mut turn = 0;
+    let mut next = || {
+        turn += 1;
+        turn % 2
+    };
+    for call in 0..100 {
+        let mut answer = replicas[next()].call(&Modern::tool("until_yes").id(call)).await;
+        for yes in [false, true] {
+            let answers = json!({ "now": accept(yes) });
+            let retry = Modern::tool("until_yes").id(call).after(&answer).answers(answers);
+            answer = replicas[next()].call(&retry).await;
+        }
+        assert_eq!(tool_text(&answer), "2", "call {call}");
+    }
+    assert_eq!(hosts.map(|host| host.load()), [(0, 0), (0, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replayed_call_keeps_its_earlier_answers_even_if_a_retry_says_otherwise() {
     let host = with_keys(&replayed(&Arc::default()), &StateKeys::random().unwrap());
     for mut line in lines(&host) {

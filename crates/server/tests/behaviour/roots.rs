@@ -20,7 +20,15 @@ fn server() -> Server {
         let (one, two) = (both.0.await?, both.1.await?);
         Ok(format!("{} {} {}", one?.len(), two?.len(), cx.roots().await?.len()))
     };
-    Server::new("s").with(Tool::new("list").run(list)).with(Tool::new("twice").run(twice))
+    let marked = async |cx: Context| -> Result<String, ToolError> {
+        let mut roots = cx.roots().await?;
+        roots.retain(|root| root.meta.as_ref().is_some_and(|meta| meta.get("trunkline/source").is_some()));
+        Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
+    };
+    Server::new("s")
+        .with(Tool::new("list").run(list))
+        .with(Tool::new("twice").run(twice))
+        .with(Tool::new("marked").run(marked))
 }
 
 fn host() -> Host {
@@ -65,6 +73,16 @@ async fn a_channel_is_asked_once_after_the_handshake_and_once_after_a_change() {
     peer.send(&response(&again[0], roots(&["file:///new"]))).await;
     assert_eq!(tool_text(&peer.call(&legacy_tool(9, "list")).await), "file:///new");
     assert!(peer.received().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_is_asked_after_a_batch_that_says_as_much_as_a_message() {
+    let mut peer = Peer::new(&host());
+    peer.call(&initialize("2025-03-26", capabilities())).await;
+    let batch = json!([note("notifications/initialized", json!({})), legacy("ping", "ping", json!({}))]);
+    peer.send(&batch).await;
+    let said = peer.received().await;
+    assert!(said.iter().any(|message| message["method"] == "roots/list"), "{said:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,5 +217,11 @@ async fn roots_of_client_info_count_only_where_the_operator_says_so() {
             peer.send(&response(&asked, roots(&["file:///b", "file:///a"]))).await;
         }
         assert_eq!(tool_text(&peer.call(&legacy_tool(2, "list")).await), expected, "{client_info_roots}");
+        let marked = tool_text(&peer.call(&legacy_tool(3, "marked")).await).to_owned();
+        let unasked: Vec<&str> = expected
+            .split(' ')
+            .filter(|uri| client_info_roots && (!declares || *uri == "file:///c"))
+            .collect();
+        assert_eq!(marked, unasked.join(" "), "those that nobody asked for");
     }
 }

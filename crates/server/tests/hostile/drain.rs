@@ -121,3 +121,15 @@ async fn stopping_ends_everything_at_once() {
     assert_eq!(service.drained().await, Drained::Aborted(1));
     assert!(TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn a_server_that_was_stopped_starts_again_on_the_same_port() {
+    let first = Service::start().await;
+    let address = first.address;
+    first.still_serves().await;
+    first.host.shutdown().drain();
+    assert_eq!(first.drained().await, Drained::Cleanly);
+    let second = Service::start_with(Setup { address, ..Setup::default() }).await;
+    assert_eq!(second.address, address);
+    second.still_serves().await;
+}

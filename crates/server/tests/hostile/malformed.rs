@@ -13,8 +13,11 @@ use crate::wire::{self, Connection, LEGACY, MODERN};
 /// No answer to a message that is refused is longer than this, beside the id that it repeats.
 const MOST_ANSWER: usize = 2048;
 
+/// A good message, whose answer shows that the one before it has had its own or has none.
+pub(crate) const AFTER: &str = r#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#;
+
 /// Says what is wrong with one answer; `status` is that of HTTP, and an answer without a body is empty.
-fn check(row: &Row, expect: Expect, status: Option<u16>, body: &[u8]) -> Result<(), String> {
+pub(crate) fn check(row: &Row, expect: Expect, status: Option<u16>, body: &[u8]) -> Result<(), String> {
     let text = String::from_utf8_lossy(body);
     let fault = |what: &str| Err(format!("{}: {what}: {status:?} {text:.300}", row.name));
     let wanted_status = match expect {
@@ -49,7 +52,7 @@ fn check(row: &Row, expect: Expect, status: Option<u16>, body: &[u8]) -> Result<
 
 /// Fails with everything that is wrong, so that one run shows it all.
 #[track_caller]
-fn assert_no_faults(faults: &[String]) {
+pub(crate) fn assert_no_faults(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
@@ -141,7 +144,7 @@ impl Peer {
     /// Sends a message, and a good one after it whose answer shows that the first had none.
     async fn exchange(&mut self, message: &[u8]) -> String {
         self.send(message).await;
-        self.send(br#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#).await;
+        self.send(AFTER.as_bytes()).await;
         let mut first = self.line().await;
         if is_after(&first) {
             return String::new();
@@ -153,7 +156,7 @@ impl Peer {
     }
 }
 
-fn is_after(line: &str) -> bool {
+pub(crate) fn is_after(line: &str) -> bool {
     line.contains(r#""id":"after""#)
 }
 

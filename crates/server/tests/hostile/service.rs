@@ -37,6 +37,7 @@ struct Bulk {
 
 /// How the server is set up.
 pub(crate) struct Setup {
+    pub(crate) address: SocketAddr,
     pub(crate) limits: Limits,
     pub(crate) http: HttpOptions,
     pub(crate) grace: Duration,
@@ -44,7 +45,8 @@ pub(crate) struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { limits: Limits::default(), http: HttpOptions::default(), grace: DEADLINE }
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { address, limits: Limits::default(), http: HttpOptions::default(), grace: DEADLINE }
     }
 }
 
@@ -70,7 +72,7 @@ impl Service {
         let options = HostOptions { limits: setup.limits, ..HostOptions::default() };
         let host = Host::new(parts.clone(), options).unwrap();
         let endpoint = host.http(setup.http);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(setup.address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = {
             let endpoint = endpoint.clone();

@@ -132,7 +132,7 @@ impl Streamable {
         if message["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some() {
             request = request.header("mcp-protocol-version", "2026-07-28");
             request = request.header("mcp-method", text(&message["method"]));
-            if let Some(name) = message["params"].get("name") {
+            if let Some(name) = message["params"].get("name").or_else(|| message["params"].get("uri")) {
                 request = request.header("mcp-name", text(name));
             }
         } else if let Some(session) = &self.session {

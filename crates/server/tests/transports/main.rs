@@ -6,6 +6,8 @@ mod caller;
 #[cfg(test)]
 mod cookies;
 #[cfg(test)]
+mod features;
+#[cfg(test)]
 mod http_client;
 #[cfg(test)]
 mod line;

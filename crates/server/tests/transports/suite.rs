@@ -25,9 +25,9 @@ async fn legacy_script(service: &Service, line: &mut Line, revision: &str) -> Ve
 
     if revision >= "2025-06-18" {
         line.send(&tool(4, "confirm", json!({}))).await;
-        let question = line.receive().await;
+        let mut question = line.receive().await;
         let content = json!({ "action": "accept", "content": { "confirm": true } });
-        line.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": content })).await;
+        line.send(&json!({ "jsonrpc": "2.0", "id": question["id"].take(), "result": content })).await;
         heard.push(question);
         heard.push(line.receive().await);
     }

@@ -9,8 +9,16 @@ mod caller;
 mod api_key;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
+#[path = "../../../../examples/book.rs"]
+mod book;
+#[cfg(test)]
+#[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/client.rs"]
 mod client;
+#[cfg(test)]
+#[allow(dead_code, reason = "its `main` is for those who run it")]
+#[path = "../../../../examples/demo.rs"]
+mod demo;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/read_file.rs"]
@@ -31,7 +39,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::caller::Caller;
-    use crate::{api_key, client, read_file, sampling, workspace_analyzer};
+    use crate::{api_key, book, client, demo, read_file, sampling, workspace_analyzer};
 
     const KEY: &str = "sk-sentinel-0123456789";
 
@@ -120,6 +128,29 @@ mod tests {
                 assert_eq!(answer["result"]["isError"] == true, fails, "{answer}");
                 assert!(answer.to_string().contains(part), "{answer}");
                 assert!(!answer.to_string().contains(KEY), "{answer}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_demo_of_the_readme_adds_greets_and_says_what_it_is() {
+        let client = trunkline::Client::connect(demo::server()).await.unwrap();
+        assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap().text(), "5");
+        let prompt = client.get_prompt("greeting", json!({ "name": "Ann" })).await.unwrap();
+        assert!(format!("{prompt:?}").contains("Say hello to Ann."), "{prompt:?}");
+        let about = client.read("demo://about").await.unwrap();
+        assert!(format!("{about:?}").contains("Three parts of five lines each."), "{about:?}");
+    }
+
+    #[tokio::test]
+    async fn the_question_of_the_readme_is_asked_before_the_flight_is_booked() {
+        let host = book::server().host(trunkline::HostOptions::default()).unwrap();
+        for (seat, booked) in [("Window", "at the window"), ("Aisle", "on the aisle")] {
+            for mut caller in Caller::both(&host, json!({ "elicitation": {} }), None).await {
+                let said = json!({ "action": "accept", "content": { "choice": seat } });
+                let answer = caller.call("book", &json!({ "day": "Monday" }), &said).await;
+                let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+                assert_eq!(text, format!("Booked for Monday, {booked}."), "{answer}");
             }
         }
     }

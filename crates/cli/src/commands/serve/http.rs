@@ -37,13 +37,14 @@ pub(super) async fn serve(
     let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
     let admin = admin(&args.http, host, probes(Audience::Operators)).await?;
     let options = HttpOptions { authenticator, tls, ..options(&args.http, address.ip()) };
+    let warning = options.warning(address.ip());
     let endpoint = host.http(options);
     let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
     let service = health::beside(endpoint.clone(), probes(audience));
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
-    announce(args, offer, address);
+    announce(args, offer, address, warning);
     let drained = tokio::select! {
         never = departure.follow(signals, args.http.drain_delay) => match never {},
         never = serve_admin(admin, args.grace) => match never {},
@@ -153,7 +154,7 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     options
 }
 
-fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr) {
+fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr, warning: Option<&str>) {
     let builtin = offer.names();
     let http = &args.http;
     let banner = Banner {
@@ -172,7 +173,7 @@ fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr) {
     if args.http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }
-    if !address.ip().is_loopback() && args.http.auth.is_none() {
-        tracing::warn!("anybody who can reach {address} may call every tool");
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
     }
 }

@@ -49,11 +49,15 @@ pub(super) fn exercise(caller: &Caller) -> String {
         caller.send("OPTIONS /mcp", &[("Origin", "http://localhost:3000"), (header, &other)], "");
     }
     exercise_variable(caller);
-    // In arguments, which a caller may be reminded of, but nobody else told.
+    // In arguments that do not fit: what is wrong with them is said without them.
+    for arguments in
+        [json!({ "message": { "secret": argument } }), json!({ "secret": argument }), json!([argument])]
+    {
+        caller.post(&modern(2, "tools/call", call("echo", arguments)), &[]);
+    }
+    // In arguments that a tool repeats, which a caller may be reminded of, but nobody else told.
     for (tool, arguments) in [
         ("echo", json!({ "message": argument })),
-        ("echo", json!({ "message": { "secret": argument } })),
-        ("echo", json!({ "secret": argument })),
         ("convert", json!({ "time": argument, "from": argument, "to": argument })),
         (&*argument, json!({})),
     ] {

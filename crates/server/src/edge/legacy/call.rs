@@ -8,11 +8,11 @@ use trunkline_protocol::model::{CallToolResult, Question};
 use trunkline_protocol::{Id, Method, Refusal, emit};
 use trunkline_session::SessionId;
 
-use super::super::{Answer, Event};
+use super::super::{Answer, Event, Exchange};
 use super::live::LiveSession;
 use super::{ID_IN_USE, refuse};
-use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
-use crate::core::InFlight;
+use crate::call::{AskError, Call, Context, Continuation, Outcome, Round, Running, Step};
+use crate::core::{Core, InFlight};
 use crate::metrics::Ended;
 use crate::unanswered::Reserved;
 
@@ -61,46 +61,7 @@ impl LegacyCall {
 
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        if !self.in_flight.core().env.any() {
-            return self.poll_unscrubbed(cx);
-        }
-        let shared = self.running.as_ref().map(|running| running.shared().clone());
-        let event = ready!(self.poll_unscrubbed(cx));
-        Poll::Ready(match shared {
-            Some(shared) => event.scrubbed(&shared),
-            None => event,
-        })
-    }
-
-    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        loop {
-            if let Some(message) = self.outgoing.pop_front() {
-                return Poll::Ready(Event::Message(message));
-            }
-            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
-            let step = running.poll_step(cx);
-            if goes_on(&step) && !self.enter() {
-                let refusal = Refusal::INVALID_REQUEST.because(ID_IN_USE);
-                return Poll::Ready(Event::Answer(self.finish(Err(refusal))));
-            }
-            match ready!(step) {
-                Step::Note(note) => match self.render(&note) {
-                    Some(message) => return Poll::Ready(Event::Message(message)),
-                    None => continue,
-                },
-                Step::Release(retry) if self.session.revision().primes_streams() => {
-                    return Poll::Ready(Event::Release(retry));
-                }
-                Step::Release(_) => continue,
-                Step::Ask(questions) => self.put(questions),
-                Step::Done(Ok(Outcome::Ask(round))) => self.ask_and_call_again(round),
-                Step::Done(outcome) => return Poll::Ready(Event::Answer(self.finish(outcome))),
-                Step::Cancelled => {
-                    self.running = None;
-                    return Poll::Ready(Event::Nothing);
-                }
-            }
-        }
+        self.poll_scrubbed(cx)
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -123,12 +84,6 @@ impl LegacyCall {
             return self.entered;
         }
         true
-    }
-
-    fn render(&self, note: &Note) -> Option<String> {
-        self.running.as_ref()?.shared().with_caller(|caller| {
-            note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
-        })
     }
 
     /// Turns questions into requests to the client; one that its revision cannot express fails at once.
@@ -182,7 +137,54 @@ impl LegacyCall {
                 Answer { message: self.in_flight.core().result(&self.id, &reply, revision), status: 200 }
             }
             Ok(Outcome::Ask(_)) => refuse(Some(&self.id), &Refusal::INTERNAL, revision),
-            Err(refusal) => refuse(Some(&self.id), &refusal, revision),
+            Err(refusal) => refuse(Some(&self.id), &refusal, revision).of_handler(&refusal),
+        }
+    }
+
+    fn refuse_id(&mut self) -> Answer {
+        self.running = None;
+        self.in_flight.end(Ended::Refused);
+        let refusal = Refusal::INVALID_REQUEST.because(ID_IN_USE);
+        refuse(Some(&self.id), &refusal, self.session.revision())
+    }
+}
+
+impl Exchange for LegacyCall {
+    fn core(&self) -> &Core {
+        self.in_flight.core()
+    }
+
+    fn running(&self) -> Option<&Running> {
+        self.running.as_ref()
+    }
+
+    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        loop {
+            if let Some(message) = self.outgoing.pop_front() {
+                return Poll::Ready(Event::Message(message));
+            }
+            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
+            let step = running.poll_step(cx);
+            if goes_on(&step) && !self.enter() {
+                return Poll::Ready(Event::Answer(self.refuse_id()));
+            }
+            match ready!(step) {
+                Step::Note(note) => match self.running.as_ref().and_then(|running| running.render(&note)) {
+                    Some(message) => return Poll::Ready(Event::Message(message)),
+                    None => continue,
+                },
+                Step::Release(retry) if self.session.revision().primes_streams() => {
+                    return Poll::Ready(Event::Release(retry));
+                }
+                Step::Release(_) => continue,
+                Step::Ask(questions) => self.put(questions),
+                Step::Done(Ok(Outcome::Ask(round))) => self.ask_and_call_again(round),
+                Step::Done(outcome) => return Poll::Ready(Event::Answer(self.finish(outcome))),
+                Step::Cancelled => {
+                    self.running = None;
+                    return Poll::Ready(Event::Nothing);
+                }
+            }
         }
     }
 }

@@ -31,8 +31,8 @@ pub(crate) struct LiveSession {
 
 #[derive(Default)]
 struct Desk {
-    requests: u64,
-    streams_made: u64,
+    /// The number that was given last, to a question or a stream; none has been given yet if this is `None`.
+    number: Option<u64>,
     standing: HashMap<StreamId, Arc<Stand>>,
     ended: bool,
     questions: HashMap<Id, Open>,
@@ -40,6 +40,21 @@ struct Desk {
     calls: HashMap<Id, Arc<Shared>>,
     streams: HashMap<StreamId, Arc<StreamState>>,
     watch: Option<Arc<Subscription>>,
+}
+
+impl Desk {
+    /// Returns a number that nothing in the session has.
+    ///
+    /// They begin anywhere: a session that lives again, here or on another node, does not know those that were given before,
+    /// and an answer or a position which comes late must not be taken for one that belongs to something new. The highest
+    /// bits stay free.
+    fn next_number(&mut self) -> u64 {
+        let number = match self.number {
+            Some(last) => last + 1,
+            None => getrandom::u64().unwrap_or_default() >> 2,
+        };
+        *self.number.insert(number)
+    }
 }
 
 /// A question that was put to the client.
@@ -112,7 +127,7 @@ impl LiveSession {
         }
     }
 
-    fn level(&self) -> Option<Level> {
+    pub(crate) fn level(&self) -> Option<Level> {
         Level::ALL.get(usize::from(self.level.load(Ordering::Relaxed))).copied()
     }
 
@@ -211,15 +226,14 @@ impl LiveSession {
         if desk.ended || desk.questions.len() >= MOST_QUESTIONS {
             return Err(AskError::Ended);
         }
-        desk.requests += 1;
-        let id = Id::from_text(&format!("trunkline-{}", desk.requests));
+        let id = Id::from_text(&format!("trunkline-{:x}", desk.next_number()));
         desk.questions.insert(id.clone(), open);
         Ok(id)
     }
 
-    /// Returns how many questions of calls wait for their answers.
-    pub(crate) fn open_questions(&self) -> usize {
-        self.lock().questions.values().filter(|open| open.asker.is_some()).count()
+    /// Reports whether a call waits for an answer of the client.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.lock().questions.values().any(|open| open.asker.is_some())
     }
 
     /// Reports whether one of these questions has no answer yet.
@@ -254,9 +268,7 @@ impl LiveSession {
     // Streams.
 
     pub(crate) fn new_stream(&self) -> StreamId {
-        let mut desk = self.lock();
-        desk.streams_made += 1;
-        StreamId(desk.streams_made)
+        StreamId(self.lock().next_number())
     }
 
     pub(crate) fn open_stream(&self) -> (StreamId, Arc<StreamState>) {

@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
-use trunkline_protocol::codec::{Dialect, InputRequired, Reply};
+use trunkline_protocol::codec::{InputRequired, Reply};
 use trunkline_protocol::model::Question;
 use trunkline_protocol::{Id, Method, Raw, Refusal, Revision, Writer};
 use trunkline_session::Principal;
 
-use super::super::{Answer, Event};
+use super::super::{Answer, Event, Exchange};
 use super::refuse;
-use crate::call::{Call, Continuation, Note, Outcome, Running, Shared, Step};
+use crate::call::{Call, Continuation, Outcome, Running, Shared, Step};
 use crate::core::{Core, InFlight, now};
 use crate::metrics::Ended;
 use crate::round::{Binding, Then, digest};
@@ -42,6 +42,12 @@ impl ModernCall {
         self.round = round;
     }
 
+    /// Refuses the request before anything of it runs.
+    pub(super) fn refuse(&mut self, refusal: &Refusal) -> Answer {
+        self.in_flight.end(Ended::Refused);
+        refuse(Some(&self.id), refusal)
+    }
+
     pub(super) fn core(&self) -> &Arc<Core> {
         self.in_flight.core()
     }
@@ -68,44 +74,7 @@ impl ModernCall {
 
     /// Polls for what the carrier must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        if !self.core().env.any() {
-            return self.poll_unscrubbed(cx);
-        }
-        let shared = self.running.as_ref().map(|running| running.shared().clone());
-        let event = ready!(self.poll_unscrubbed(cx));
-        Poll::Ready(match shared {
-            Some(shared) => event.scrubbed(&shared),
-            None => event,
-        })
-    }
-
-    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        loop {
-            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
-            let step = ready!(running.poll_step(cx));
-            return Poll::Ready(match step {
-                Step::Note(note) => match render(&note, running) {
-                    Some(message) => Event::Message(message),
-                    None => continue,
-                },
-                // There is no polling of streams in this era.
-                Step::Release(_) => continue,
-                Step::Cancelled => {
-                    self.running = None;
-                    Event::Nothing
-                }
-                Step::Ask(questions) => {
-                    self.in_flight.end(Ended::Asked);
-                    Event::Answer(self.close_round(questions))
-                }
-                Step::Done(outcome) => {
-                    self.in_flight.end(Ended::of(&outcome));
-                    let answer = self.finish(outcome);
-                    self.running = None;
-                    Event::Answer(answer)
-                }
-            });
-        }
+        self.poll_scrubbed(cx)
     }
 
     fn finish(&self, outcome: Result<Outcome, Refusal>) -> Answer {
@@ -120,7 +89,7 @@ impl ModernCall {
                 self.ask_again(round.questions, self.portable(bytes), shared)
             }
             (Ok(Outcome::Ask(_)), None) => refuse(Some(&self.id), &Refusal::INTERNAL),
-            (Err(refusal), _) => refuse(Some(&self.id), &refusal),
+            (Err(refusal), _) => refuse(Some(&self.id), &refusal).of_handler(&refusal),
         }
     }
 
@@ -161,10 +130,43 @@ impl ModernCall {
     }
 }
 
-fn render(note: &Note, running: &Running) -> Option<String> {
-    running.shared().with_caller(|caller| {
-        note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
-    })
+impl Exchange for ModernCall {
+    fn core(&self) -> &Core {
+        self.in_flight.core()
+    }
+
+    fn running(&self) -> Option<&Running> {
+        self.running.as_ref()
+    }
+
+    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        loop {
+            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
+            let step = ready!(running.poll_step(cx));
+            return Poll::Ready(match step {
+                Step::Note(note) => match running.render(&note) {
+                    Some(message) => Event::Message(message),
+                    None => continue,
+                },
+                // There is no polling of streams in this era.
+                Step::Release(_) => continue,
+                Step::Cancelled => {
+                    self.running = None;
+                    Event::Nothing
+                }
+                Step::Ask(questions) => {
+                    self.in_flight.end(Ended::Asked);
+                    Event::Answer(self.close_round(questions))
+                }
+                Step::Done(outcome) => {
+                    self.in_flight.end(Ended::of(&outcome));
+                    let answer = self.finish(outcome);
+                    self.running = None;
+                    Event::Answer(answer)
+                }
+            });
+        }
+    }
 }
 
 /// Writes the answers that a replayed call is given when it starts again.

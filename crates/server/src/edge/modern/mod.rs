@@ -18,7 +18,7 @@ use super::Answer;
 use crate::call::{BoxFuture, Call, Caller, Context, Shared, Surroundings};
 use crate::core::{Core, now};
 use crate::env::Env;
-use crate::metrics::process;
+use crate::metrics::{Ended, process};
 use crate::round::{Binding, Reclaimed, Then, digest};
 use crate::unanswered::Reserved;
 
@@ -111,11 +111,14 @@ fn begin_call(
     };
     let method = admitted.method;
     in_flight.time(method, &params, admitted.revision);
-    let (answers, state) = if method.may_ask() { input(&params)? } else { (Vec::new(), None) };
+    let (answers, state) = match method.may_ask() {
+        true => input(&params).inspect_err(|_| in_flight.end(Ended::Refused))?,
+        false => (Vec::new(), None),
+    };
     let call = Box::new(ModernCall::new(in_flight, id, method, principal));
     match state {
         None => Ok(Begun::Call(start(call, caller, answers, params, None))),
-        Some(state) => resume(call, &state, caller, answers, params),
+        Some(state) => Ok(resume(call, &state, caller, answers, params)),
     }
 }
 
@@ -134,21 +137,17 @@ fn start(
 }
 
 /// Goes on with a call that asked something in an earlier request.
-fn resume(
-    mut call: Box<ModernCall>,
-    state: &str,
-    caller: Caller,
-    answers: Answers,
-    params: Params,
-) -> Result<Begun, Refusal> {
+fn resume(mut call: Box<ModernCall>, state: &str, caller: Caller, answers: Answers, params: Params) -> Begun {
     let principal = caller.principal.clone();
     let binding = Binding { principal: principal.clone(), method: call.method(), digest: digest(&params) };
     let core = call.core().clone();
-    let (round, then) = core.sealer.open(state, &binding, now()).ok_or(Refusal::STALE_STATE)?;
+    let Some((round, then)) = core.sealer.open(state, &binding, now()) else {
+        return Begun::Answer(call.refuse(&Refusal::STALE_STATE));
+    };
     call.set_round(round);
     let number = match then {
         Then::Portable(bytes) => {
-            return Ok(Begun::Call(start(call, caller, answers, params, Some(bytes))));
+            return Begun::Call(start(call, caller, answers, params, Some(bytes)));
         }
         Then::Parked(number) => number,
     };
@@ -161,10 +160,10 @@ fn resume(
                 call.carry(running);
                 Begun::Call(call)
             }
-            None => Begun::Answer(refuse(Some(call.id()), &Refusal::STALE_STATE)),
+            None => Begun::Answer(call.refuse(&Refusal::STALE_STATE)),
         }
     });
-    Ok(Begun::Resume(id, resumed))
+    Begun::Resume(id, resumed)
 }
 
 /// Answers by the key of their question.

@@ -1,0 +1,44 @@
+//! What a handler refuses is its answer, whatever the HTTP status that the same words have before there is a handler.
+
+use serde_json::{Value, json};
+use trunkline_server::protocol::{Era, Refusal};
+use trunkline_server::{Prompt, Server, Tool, ToolError};
+
+use crate::support::{Client, Modern, host, legacy};
+
+/// The rows whose status the protocol gives them wherever they come from, and the one that asks to come back later.
+const TELLING: [Refusal; 3] = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
+
+fn server(refusal: &Refusal) -> Server {
+    let (of_tool, of_prompt) = (refusal.clone(), refusal.clone());
+    let tool = Tool::new("refuses").run(move || {
+        let refusal = of_tool.clone();
+        async move { Err::<(), _>(ToolError::refused(refusal)) }
+    });
+    let prompt = Prompt::new("refuses").get(move || {
+        let refusal = of_prompt.clone();
+        async move { Err::<String, _>(ToolError::refused(refusal)) }
+    });
+    Server::new("s").with(tool).with(prompt)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_a_handler_is_an_ordinary_answer_over_http() {
+    for refusal in Refusal::TABLE {
+        let host = host(&server(refusal));
+        let client = Client::new(&host).initialized("2025-11-25").await;
+        for method in ["tools/call", "prompts/get"] {
+            let params = json!({ "name": "refuses" });
+            let modern: Value = Modern::new(method).param("name", json!("refuses")).value();
+            for (era, message) in [(Era::Legacy, legacy(1, method, params)), (Era::Modern, modern)] {
+                let telling = TELLING.iter().any(|row| refusal.is(row));
+                let expected = if telling { refusal.status(era) } else { 200 };
+                let answered = client.post(&message).await;
+                assert_eq!(answered.status, expected, "{} of {method}, {era:?}", refusal.name());
+                let answer = answered.answer().await;
+                assert_eq!(answer["error"]["code"], refusal.code(era), "{}", refusal.name());
+                assert_eq!(answer["id"], 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Sends every message of the table over the two transports that make a channel of HTTP, and a good one after it.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::malformed::{AFTER, assert_no_faults, check, is_after};
+use crate::messages::{Expect, Row, table};
+use crate::service::{DEADLINE, Service};
+use crate::wire::{self, Connection, LEGACY};
+
+struct WebSocket(WebSocketStream<TcpStream>);
+
+impl WebSocket {
+    async fn open(service: &Service) -> Self {
+        let stream = TcpStream::connect(service.address).await.unwrap();
+        let url = format!("ws://{}/ws", service.address);
+        let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+        let mut socket = Self(socket);
+        assert!(socket.ask(&wire::initialize(LEGACY)).await.contains("serverInfo"));
+        socket
+    }
+
+    async fn ask(&mut self, message: &str) -> String {
+        self.0.send(Message::text(message)).await.unwrap();
+        self.receive().await
+    }
+
+    async fn receive(&mut self) -> String {
+        let message = tokio::time::timeout(DEADLINE, self.0.next()).await.expect("an answer in time");
+        message.expect("the server closed the channel").unwrap().into_text().unwrap().to_string()
+    }
+}
+
+#[tokio::test]
+async fn every_malformed_message_has_its_answer_over_websocket() {
+    let service = Service::start().await;
+    let mut socket = WebSocket::open(&service).await;
+    let mut faults = Vec::new();
+    for row in table() {
+        let Some(expect) = row.channel else { continue };
+        // What is not text cannot be put into a frame of text; that it ends the channel is tested with the transport.
+        let Ok(text) = std::str::from_utf8(&row.bytes) else { continue };
+        socket.0.send(Message::text(text)).await.unwrap();
+        socket.0.send(Message::text(AFTER)).await.unwrap();
+        let mut answer = socket.receive().await;
+        if is_after(&answer) {
+            answer.clear();
+        } else {
+            let after = socket.receive().await;
+            assert!(is_after(&after), "{}: {answer:.300} was followed by {after:.300}", row.name);
+        }
+        faults.extend(check(&row, expect, None, answer.as_bytes()).err());
+    }
+    assert_no_faults(&faults);
+    drop(socket);
+    service.idle().await;
+}
+
+/// A stream of HTTP+SSE, and the connection on which messages are posted to it.
+struct SsePair {
+    stream: Connection,
+    posts: Option<Connection>,
+    messages: String,
+}
+
+impl SsePair {
+    async fn open(service: &Service) -> Self {
+        let mut stream = service.connect().await;
+        stream.send(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n").await;
+        stream.stream_head().await;
+        let first = stream.read_until("\n\n").await;
+        let messages = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+        let mut pair = Self { stream, posts: None, messages };
+        assert_eq!(pair.post(service, wire::initialize(LEGACY).as_bytes()).await.status, 202);
+        assert!(pair.stream.read_until("\n\n").await.contains("serverInfo"));
+        pair
+    }
+
+    async fn post(&mut self, service: &Service, message: &[u8]) -> wire::Reply {
+        let mut posts = match self.posts.take() {
+            Some(posts) => posts,
+            None => service.connect().await,
+        };
+        let request = wire::post(&[], message);
+        let (_, rest) = request.split_at("POST /mcp".len());
+        posts.send(format!("POST {}", self.messages).as_bytes()).await;
+        posts.send(rest).await;
+        let reply = posts.reply().await;
+        if reply.header("connection") != Some("close") {
+            self.posts = Some(posts);
+        }
+        reply
+    }
+
+    /// Posts a message and a good one after it; returns what the stream says to the first.
+    async fn exchange(&mut self, service: &Service, row: &Row, expect: Expect) -> Result<(), String> {
+        let reply = self.post(service, &row.bytes).await;
+        let after = self.post(service, AFTER.as_bytes()).await;
+        assert_eq!(after.status, 202, "{}", row.name);
+        let said = self.stream.read_until(r#""id":"after""#).await;
+        let mut said = said.lines().filter_map(|line| line.strip_prefix("data: "));
+        let first = said.next().filter(|line| !is_after(line)).unwrap_or_default();
+        match (reply.status, expect) {
+            (202, _) => check(row, expect, None, first.as_bytes()),
+            // What cannot be read is refused where it was posted, and the stream says nothing of it.
+            (_, Expect::Refused(_, status)) if first.is_empty() && matches!(status, 400 | 413) => {
+                check(row, expect, Some(reply.status), &reply.body)
+            }
+            (status, _) => Err(format!("{}: {status}, and then {first:.300}", row.name)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_malformed_message_has_its_answer_over_http_and_sse() {
+    let service = Service::start().await;
+    let mut pair = SsePair::open(&service).await;
+    let mut faults = Vec::new();
+    for row in table() {
+        let Some(expect) = row.channel else { continue };
+        faults.extend(pair.exchange(&service, &row, expect).await.err());
+    }
+    assert_no_faults(&faults);
+    drop(pair);
+    service.idle().await;
+}

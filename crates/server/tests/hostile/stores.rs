@@ -1,0 +1,139 @@
+//! Stores that hang or fail, as those elsewhere do: they keep nobody waiting who does not need them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use trunkline_server::http::{Drained, HttpOptions};
+use trunkline_server::session::{
+    BoxFuture, MemorySessions, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError,
+    Timestamp,
+};
+
+use crate::service::{Service, Setup, eventually};
+use crate::wire;
+
+/// A store in memory that has its moods.
+#[derive(Debug)]
+struct Moody {
+    sessions: MemorySessions,
+    /// Whether sweeping never ends.
+    hangs: bool,
+    sweeps: AtomicUsize,
+    updates: AtomicUsize,
+    /// Whether updates fail.
+    fails: AtomicBool,
+}
+
+impl Moody {
+    fn new(hangs: bool) -> Arc<Self> {
+        Arc::new(Self {
+            sessions: MemorySessions::new(SessionLimits::default()),
+            hangs,
+            sweeps: AtomicUsize::new(0),
+            updates: AtomicUsize::new(0),
+            fails: AtomicBool::new(false),
+        })
+    }
+
+    fn setup(self: &Arc<Self>) -> Setup {
+        let http = HttpOptions { sessions: Some(self.clone()), ..HttpOptions::default() };
+        Setup { http, ..Setup::default() }
+    }
+}
+
+impl SessionStore for Moody {
+    fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.sessions.create(record, now)
+    }
+
+    fn get<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
+        self.sessions.get(id, principal, now)
+    }
+
+    fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(StoreError::Unavailable("on purpose".to_owned())) });
+        }
+        self.updates.fetch_add(1, Ordering::SeqCst);
+        self.sessions.update(record, now)
+    }
+
+    fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.sessions.touch(id, now)
+    }
+
+    fn delete<'a>(
+        &'a self,
+        id: SessionId,
+        principal: &'a Principal,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.sessions.delete(id, principal)
+    }
+
+    fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
+        self.sweeps.fetch_add(1, Ordering::SeqCst);
+        if self.hangs {
+            return Box::pin(std::future::pending());
+        }
+        self.sessions.expire(now)
+    }
+
+    fn count(&self) -> usize {
+        self.sessions.count()
+    }
+
+    fn list<'a>(
+        &'a self,
+        principal: &'a Principal,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
+        self.sessions.list(principal, now)
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_never_ends_its_sweep_keeps_neither_connections_nor_the_end_waiting() {
+    let store = Moody::new(true);
+    let service = Service::start_with(store.setup()).await;
+    eventually("the store is being swept", || store.sweeps.load(Ordering::SeqCst) == 1).await;
+    for _ in 0..3 {
+        service.still_serves().await;
+    }
+    service.session(wire::LEGACY).await;
+    service.host.shutdown().drain();
+    assert_eq!(service.drained().await, Drained::Cleanly);
+}
+
+fn set_level(id: u64, level: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "logging/setLevel", "params": { "level": level } })
+}
+
+#[tokio::test]
+async fn a_level_is_stored_when_it_changes_alone_or_in_a_batch_and_a_refused_one_is_not() {
+    const BATCHES: &str = "2025-03-26";
+    let store = Moody::new(false);
+    let service = Service::start_with(store.setup()).await;
+    let session = service.session(BATCHES).await;
+    let headers = [("MCP-Protocol-Version", BATCHES), ("Mcp-Session-Id", &*session)];
+    for (message, updates) in [
+        (set_level(1, "loud"), 0),
+        (set_level(2, "error"), 1),
+        (set_level(3, "error"), 1),
+        (json!([set_level(4, "debug"), set_level(5, "loud")]), 2),
+        (json!([set_level(6, "loud")]), 2),
+    ] {
+        let reply = service.ask(&wire::post(&headers, message.to_string().as_bytes())).await;
+        assert_eq!(reply.status, 200, "{message}");
+        assert_eq!(store.updates.load(Ordering::SeqCst), updates, "{message}");
+    }
+    store.fails.store(true, Ordering::SeqCst);
+    let refused = service.ask(&wire::post(&headers, set_level(7, "alert").to_string().as_bytes())).await;
+    let answer = refused.json();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32603)));
+}

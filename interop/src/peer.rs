@@ -58,7 +58,10 @@ impl<'o> Peer<'o> {
         std::fs::create_dir_all(&path)?;
         let path = path.canonicalize()?;
         let uri = format!("file://{}", path.display());
-        require(!uri.contains(['%', ' ', '#', '?']), "the scratch folder has a name that would need escapes")?;
+        require(
+            !uri.contains(['%', ' ', '#', '?']),
+            "the scratch folder has a name that would need escapes",
+        )?;
         Ok((path, uri))
     }
 

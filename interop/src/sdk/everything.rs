@@ -63,7 +63,9 @@ async fn lists(peer: &Peer<'_>) -> Checked {
     let tools = peer.client.tools().await?;
     require(tools.left_out.is_empty(), format_args!("left out: {:?}", tools.left_out))?;
     // The last three are there only for clients that can answer.
-    for name in ["echo", "get-sum", "get-roots-list", "trigger-elicitation-request", "trigger-sampling-request"] {
+    for name in
+        ["echo", "get-sum", "get-roots-list", "trigger-elicitation-request", "trigger-sampling-request"]
+    {
         require(tools.iter().any(|tool| tool.name == name), format_args!("there is no tool `{name}`"))?;
     }
     same(peer.client.prompts().await?.len(), 4)?;
@@ -78,7 +80,8 @@ async fn call(peer: &Peer<'_>) -> Checked {
     let weather = peer.client.call("get-structured-content", json!({ "location": "Chicago" })).await?;
     same(weather.decode::<Value>()?["humidity"].as_i64(), Some(82))?;
     let wrong = peer.client.call("get-sum", json!({ "a": "two" })).await;
-    let refused = matches!(&wrong, Err(Error::Refused(_))) || wrong.as_ref().is_ok_and(|result| result.is_error);
+    let refused =
+        matches!(&wrong, Err(Error::Refused(_))) || wrong.as_ref().is_ok_and(|result| result.is_error);
     require(refused, format_args!("{wrong:?}"))
 }
 
@@ -89,8 +92,10 @@ async fn contents(peer: &Peer<'_>) -> Checked {
     let links = peer.client.call("get-resource-links", json!({ "count": 3 })).await?;
     let count = links.content.iter().filter(|block| matches!(block, Content::ResourceLink(_))).count();
     same(count, 3)?;
-    let reference =
-        peer.client.call("get-resource-reference", json!({ "resourceType": "Text", "resourceId": 1 })).await?;
+    let reference = peer
+        .client
+        .call("get-resource-reference", json!({ "resourceType": "Text", "resourceId": 1 }))
+        .await?;
     let is_embedded = |block: &Content| matches!(block, Content::Resource(_));
     require(reference.content.iter().any(is_embedded), format_args!("{reference:?}"))?;
     let annotated = peer
@@ -131,7 +136,9 @@ async fn cancel(peer: &Peer<'_>) -> Checked {
 
 async fn form(peer: &Peer<'_>) -> Checked {
     let said = peer.say("trigger-elicitation-request").await?;
-    for part in ["- Name: ada", "- Agreed to terms: true", "- Email: ada@example.com", "- Favorite Integer: 42"] {
+    for part in
+        ["- Name: ada", "- Agreed to terms: true", "- Email: ada@example.com", "- Favorite Integer: 42"]
+    {
         has(&said, part)?;
     }
     for action in [Action::Decline, Action::Cancel] {
@@ -190,11 +197,14 @@ async fn log(peer: &Peer<'_>) -> Checked {
 
 async fn resources(peer: &Peer<'_>) -> Checked {
     let documents = peer.client.resources().await?;
-    let document = documents.iter().find(|resource| resource.name == "features.md").ok_or("no features.md")?;
+    let document =
+        documents.iter().find(|resource| resource.name == "features.md").ok_or("no features.md")?;
     let read = peer.client.read(&document.uri).await?;
     let body = read.contents.first().map(|contents| &contents.body);
     require(matches!(body, Some(ResourceBody::Text(text)) if text.contains('#')), format_args!("{body:?}"))?;
-    for (uri, is_text) in [("demo://resource/dynamic/text/3", true), ("demo://resource/dynamic/blob/3", false)] {
+    for (uri, is_text) in
+        [("demo://resource/dynamic/text/3", true), ("demo://resource/dynamic/blob/3", false)]
+    {
         let read = peer.client.read(uri).await?;
         let body = read.contents.first().map(|contents| &contents.body);
         require(matches!(body, Some(ResourceBody::Text(_))) == is_text, format_args!("{body:?}"))?;
@@ -224,7 +234,10 @@ async fn list_changes(peer: &Peer<'_>) -> Checked {
     require(listed.iter().any(|resource| resource.uri == link.uri), "the new resource is not listed")?;
     let read = peer.client.read(&link.uri).await?;
     let body = read.contents.first().map(|contents| &contents.body);
-    require(matches!(body, Some(ResourceBody::Blob(blob)) if blob.starts_with("H4sI")), format_args!("{body:?}"))
+    require(
+        matches!(body, Some(ResourceBody::Blob(blob)) if blob.starts_with("H4sI")),
+        format_args!("{body:?}"),
+    )
 }
 
 async fn prompts(peer: &Peer<'_>) -> Checked {

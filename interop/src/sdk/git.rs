@@ -19,7 +19,8 @@ pub(super) const SERVER: Server = Server {
 };
 
 async fn git(peer: &Peer<'_>, arguments: &[&str]) -> Checked {
-    let command = Command::new("git").arg("-C").arg(peer.folder("repository")?.0).args(arguments.iter().copied());
+    let command =
+        Command::new("git").arg("-C").arg(peer.folder("repository")?.0).args(arguments.iter().copied());
     let finished = run(&command, &RunLimits::default()).await?;
     require(finished.exit.success(), format_args!("{command}: {}", finished.stderr.text()))
 }

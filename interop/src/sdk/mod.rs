@@ -136,7 +136,10 @@ pub(crate) async fn run(options: &Options, report: &mut Report) -> Result<(), St
 const fn last_word(path: &'static str) -> &'static str {
     let bytes = path.as_bytes();
     let mut at = bytes.len();
-    #[expect(clippy::indexing_slicing, reason = "the index is below the length, and this runs in the compiler")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the index is below the length, and this runs in the compiler"
+    )]
     while at > 0 && bytes[at - 1] != b':' && bytes[at - 1] != b' ' {
         at -= 1;
     }

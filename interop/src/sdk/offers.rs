@@ -8,8 +8,20 @@ use crate::peer::Peer;
 use crate::report::{Checked, require, same};
 
 const TOOLS: &[&str] = &[
-    "add", "fail", "count", "hold", "released", "log", "interrupt", "ask_name", "ask_page", "ask_twice",
-    "ask_model", "ask_roots", "change", "touch",
+    "add",
+    "fail",
+    "count",
+    "hold",
+    "released",
+    "log",
+    "interrupt",
+    "ask_name",
+    "ask_page",
+    "ask_twice",
+    "ask_model",
+    "ask_roots",
+    "change",
+    "touch",
 ];
 
 pub(super) async fn about(peer: &Peer<'_>) -> Checked {
@@ -59,7 +71,10 @@ pub(super) async fn read(peer: &Peer<'_>) -> Checked {
         let [contents] = &*read.contents else { return Err(format!("{uri}: {read:?}").into()) };
         same(contents.uri.as_str(), uri)?;
         same(&contents.body, &body)?;
-        require(contents.mime_type.as_deref().is_none_or(|found| found == mime), format_args!("{contents:?}"))?;
+        require(
+            contents.mime_type.as_deref().is_none_or(|found| found == mime),
+            format_args!("{contents:?}"),
+        )?;
     }
     Ok(())
 }

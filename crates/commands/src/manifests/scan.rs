@@ -30,7 +30,19 @@ impl Scan {
         for folder in &rule.above {
             scan.above(rule, folder, &mut entries);
         }
-        let depth = if rule.is_deep() { rule.limits.depth.max(NEAR) } else { NEAR };
+        scan.walk(rule, NEAR, deadline, &mut entries);
+        if rule.is_deep() && !scan.cut {
+            scan.walk(rule, rule.limits.depth.max(NEAR), deadline, &mut entries);
+        }
+        scan.found.sort();
+        scan.found.dedup();
+        scan.folders.sort();
+        scan.folders.dedup();
+        scan
+    }
+
+    /// Looks through the tree below the folder, so deep. What is near comes first, so that a limit never costs it.
+    fn walk(&mut self, rule: &Rule, depth: usize, deadline: Instant, entries: &mut usize) {
         let walk = WalkBuilder::new(&rule.directory)
             .max_depth(Some(depth))
             .follow_links(false)
@@ -39,19 +51,16 @@ impl Scan {
             .git_global(false)
             .build();
         for entry in walk.flatten() {
-            entries += 1;
-            if entries > rule.limits.entries
-                || scan.found.len() >= rule.limits.files
+            *entries += 1;
+            if *entries > rule.limits.entries
+                || self.found.len() >= rule.limits.files
                 || Instant::now() >= deadline
             {
-                scan.cut = true;
+                self.cut = true;
                 break;
             }
-            scan.below(rule, &entry);
+            self.below(rule, &entry);
         }
-        scan.found.sort();
-        scan.found.dedup();
-        scan
     }
 
     /// Looks at one file or folder below the rule's folder.

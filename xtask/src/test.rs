@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::Table;
-use crate::{Outcome, browser, conformance, instructions, interop, run};
+use crate::{Outcome, browser, conformance, instructions, interop, root, run};
 
 type Step = fn() -> Outcome;
 
@@ -14,9 +14,10 @@ const STEPS: &[(&str, Step)] = &[
     ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
     ("test", || cargo(&["test", "--workspace"])),
-    ("fuzz", || cargo(&["test", "--manifest-path", "fuzz/Cargo.toml"])),
-    ("sqlite", || cargo(&["test", "--manifest-path", "examples/sqlite/Cargo.toml"])),
-    ("bench", || cargo(&["check", "--manifest-path", "bench/Cargo.toml"])),
+    ("fuzz", || beside("test", "fuzz/Cargo.toml")),
+    ("borrowed", || beside("test", "examples/borrowed/Cargo.toml")),
+    ("sqlite", || beside("test", "examples/sqlite/Cargo.toml")),
+    ("bench", || beside("check", "bench/Cargo.toml")),
     ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
@@ -65,6 +66,13 @@ fn cargo(arguments: &[&str]) -> Outcome {
     run::run(run::cargo().args(arguments))
 }
 
+/// Runs a command of cargo in a workspace beside ours; what both need is built once.
+fn beside(command: &str, manifest: &str) -> Outcome {
+    let mut cargo = run::cargo();
+    cargo.args([command, "--manifest-path", manifest]).env("CARGO_TARGET_DIR", root().join("target"));
+    run::run(&mut cargo)
+}
+
 fn docs() -> Outcome {
     run::run(run::cargo().args(["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
@@ -84,12 +92,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz sqlite bench instructions conformance interop browser";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test sqlite instructions conformance interop browser"
+            "fmt clippy test borrowed sqlite instructions conformance interop browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

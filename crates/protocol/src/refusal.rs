@@ -79,6 +79,8 @@ table! {
     PANICKED           = -32603 / -32603, 200 / 200, "internal error";
     /// The call took longer than it may.
     TIMED_OUT          = -32603 / -32603, 200 / 200, "the call took longer than this server allows";
+    /// The caller cancelled the call, on a transport that has to say something all the same.
+    CANCELLED          = -32800 / -32603, 200 / 200, "the call was cancelled";
     /// The `requestState` was not made by us for this request, or has expired.
     STALE_STATE        = -32602 / -32602, 200 / 200, "`requestState` is not valid for this request; start the call again";
     /// A legacy request came without a session.

@@ -48,8 +48,13 @@ impl Filter {
             Change::Tools => self.tools,
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
-            Change::Updated(uri) => self.uris.iter().any(|watched| is_part_of(uri, watched)),
+            Change::Updated(uri) => self.watched(uri).is_some(),
         }
+    }
+
+    /// Returns the address that is watched and of which a resource is a part.
+    fn watched(&self, uri: &str) -> Option<&String> {
+        self.uris.iter().find(|watched| is_part_of(uri, watched))
     }
 }
 
@@ -210,11 +215,17 @@ impl WatcherState {
 impl Watcher {
     fn tell(&self, change: &Change) {
         let mut state = lock(&self.state);
-        let is_one_of_many = matches!(change, Change::Updated(_)) && state.untold.len() >= Filter::MOST_URIS;
-        if !state.filter.wants(change) || is_one_of_many {
+        if !state.filter.wants(change) {
             return;
         }
-        state.untold.insert(change.clone());
+        let told = match change {
+            // One of many: of all further ones together the subscriber learns that what it watches has changed.
+            Change::Updated(uri) if state.untold.len() >= Filter::MOST_URIS => {
+                Change::Updated(state.filter.watched(uri).unwrap_or(uri).clone())
+            }
+            _ => change.clone(),
+        };
+        state.untold.insert(told);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -273,13 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_never_reads_is_bounded() {
+    fn a_subscriber_that_never_reads_is_bounded_and_misses_nothing() {
         let changes = Changes::default();
         let subscription =
             changes.watch(Filter { uris: BTreeSet::from(["x:/".to_owned()]), ..Filter::default() });
         for n in 0..10_000 {
             changes.publish(&Change::Updated(format!("x:/{n}")));
         }
-        assert_eq!(drain(&subscription).len(), Filter::MOST_URIS);
+        let told = drain(&subscription);
+        assert_eq!(told.len(), Filter::MOST_URIS + 1);
+        assert!(told.contains(&Change::Updated("x:/".into())), "those that found no room are not lost");
     }
 }

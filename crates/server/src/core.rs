@@ -5,9 +5,10 @@ use std::time::SystemTime;
 use tokio::sync::Notify;
 use trunkline_protocol::codec::{self, Dialect, Reply};
 use trunkline_protocol::{Id, Members, Method, Params, Raw, Refusal, Revision, Writer, emit};
-use trunkline_session::Timestamp;
+use trunkline_session::{Principal, Timestamp};
 
 use crate::call::Handler;
+use crate::callers::{Busy, Callers};
 use crate::env::EnvSources;
 use crate::host::HostOptions;
 use crate::limits::Limits;
@@ -37,6 +38,7 @@ pub(crate) struct Core {
     /// Whether roots are taken from `clientInfo` too.
     pub(crate) client_info_roots: bool,
     calls: AtomicUsize,
+    callers: Callers,
     idle: Notify,
 }
 
@@ -53,6 +55,7 @@ impl Core {
             listens: Tally::new(limits.listens, limits.listens_per_principal),
             unread: Unread::new(limits.unread_bytes),
             unanswered: Unanswered::new(limits.unanswered_bytes),
+            callers: Callers::new(limits.calls_per_principal),
             lot: Lot::new(&limits, shutdown.clone()),
             limits,
             sealer: Sealer::new(keys),
@@ -80,13 +83,22 @@ impl Core {
     ///
     /// # Errors
     /// [`Refusal::TOO_MANY`] or [`Refusal::SHUTTING_DOWN`].
-    pub(crate) fn admit_call(self: &Arc<Self>) -> Result<InFlight, Refusal> {
+    pub(crate) fn admit_call(self: &Arc<Self>, principal: &Principal) -> Result<InFlight, Refusal> {
         if self.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let guard = InFlight { core: self.clone(), timing: None };
+        let mut guard = InFlight { core: self.clone(), timing: None, caller: None };
         if self.calls.fetch_add(1, Ordering::SeqCst) >= self.limits.calls {
             return Err(Refusal::TOO_MANY);
+        }
+        match self.callers.enter(principal) {
+            Ok(caller) => guard.caller = caller,
+            Err(Busy) => {
+                let most = self.limits.calls_per_principal;
+                let message =
+                    format!("at most {most} calls of one caller may run at a time; try again later");
+                return Err(Refusal::TOO_MANY.because(message));
+            }
         }
         Ok(guard)
     }
@@ -132,6 +144,8 @@ impl Core {
 pub(crate) struct InFlight {
     core: Arc<Core>,
     timing: Option<Timing>,
+    /// The principal for whom it counts.
+    caller: Option<Principal>,
 }
 
 impl InFlight {
@@ -157,6 +171,9 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        if let Some(caller) = &self.caller {
+            self.core.callers.leave(caller);
+        }
         if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.core.idle.notify_waiters();
         }

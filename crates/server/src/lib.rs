@@ -4,6 +4,7 @@
 //! over channels and HTTP, in every revision of the protocol at once.
 
 mod call;
+mod callers;
 mod change;
 mod channel;
 mod completer;

@@ -11,6 +11,9 @@ pub struct Limits {
     pub bounds: Bounds,
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
+    /// Calls of one principal that run at one time, or wait for an answer in a legacy session. Default 256; beyond it that
+    /// principal's calls are refused. As with [`Limits::parked_per_principal`], not for the anonymous principal and the process.
+    pub calls_per_principal: usize,
     /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
     /// beyond it a request waits, and with it everything that the client sends after it.
     pub calls_per_channel: usize,
@@ -38,8 +41,12 @@ pub struct Limits {
     /// How long a request body may take to arrive, and one that is posted to a stream to find room there; the same holds for a
     /// message above 64 KiB on a channel of many. Default 30 s.
     pub body_within: Duration,
-    /// How long the head of a request may take to arrive. Default 10 s.
+    /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any case.
+    /// Default 10 s.
     pub head_within: Duration,
+    /// How long a connection is kept on which no further request begins. Default 60 s; it is closed then, or at most a quarter
+    /// of this later.
+    pub idle_within: Duration,
     /// How long a peer may take none of what is written to it before its connection is cut. Default 30 s; until then it
     /// holds its buffers and the call that it waits for.
     pub write_within: Duration,
@@ -65,6 +72,7 @@ impl Default for Limits {
             message_bytes: 4 << 20,
             bounds: Bounds::default(),
             calls: 4096,
+            calls_per_principal: 256,
             calls_per_channel: 64,
             queued_bytes: 256 << 10,
             unread_bytes: 256 << 20,
@@ -77,6 +85,7 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             body_within: Duration::from_secs(30),
             head_within: Duration::from_secs(10),
+            idle_within: Duration::from_secs(60),
             write_within: Duration::from_secs(30),
             connections: 10_000,
             connections_per_address: 256,

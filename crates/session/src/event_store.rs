@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::session_store::BoxFuture;
-use crate::{Event, EventId, SessionId, StoreError, StreamId, Timestamp};
+use crate::{Event, EventId, SessionId, StoreError, Timestamp};
 
 /// Keeps recently sent events within [`EventLimits`](crate::EventLimits), so that a broken stream can be resumed.
 ///
@@ -28,9 +28,6 @@ pub trait EventStore: Send + Sync + Debug + 'static {
         after: EventId,
         now: Timestamp,
     ) -> BoxFuture<'_, Result<Replay, StoreError>>;
-
-    /// Drops the events of one stream, which has ended and been delivered.
-    fn forget_stream(&self, session: SessionId, stream: StreamId);
 
     /// Drops the events of a session that has ended.
     fn forget(&self, session: SessionId);

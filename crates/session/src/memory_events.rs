@@ -123,10 +123,6 @@ impl EventStore for MemoryEvents {
         Box::pin(async move { Ok(self.replay_now(session, after, now)) })
     }
 
-    fn forget_stream(&self, session: SessionId, stream: StreamId) {
-        self.log().forget_stream(session, stream);
-    }
-
     fn forget(&self, session: SessionId) {
         self.log().retain(session, |_| false);
     }
@@ -274,7 +270,7 @@ mod tests {
         assert_eq!(store.count(), 56);
         assert!(room(&store) <= 3 * 56, "{} after events grew old", room(&store));
         for stream in 200..250 {
-            store.forget_stream(session, StreamId(stream));
+            store.log().forget_stream(session, StreamId(stream));
         }
         assert_eq!(store.count(), 6);
         assert!(room(&store) <= 3 * 6, "{} after streams ended", room(&store));

@@ -134,15 +134,15 @@ impl Mock {
     pub async fn wait_for(&self, mut wanted: impl FnMut(&str) -> bool) -> Option<String> {
         std::future::poll_fn(|cx| {
             let mut state = lock(&self.state);
-            if let Some(found) = state.sent.iter().find(|message| wanted(message)) {
-                return Poll::Ready(Some(found.clone()));
-            }
-            if state.closed {
-                return Poll::Ready(None);
-            }
+            let (closed, sent) = (state.closed, state.sent.clone());
+            // Asked to be woken before the looking, which is done without the lock: the condition is the test's own.
             state.watchers.retain(|watcher| !watcher.will_wake(cx.waker()));
             state.watchers.push(cx.waker().clone());
-            Poll::Pending
+            drop(state);
+            match sent.into_iter().find(|message| wanted(message)) {
+                None if !closed => Poll::Pending,
+                found => Poll::Ready(found),
+            }
         })
         .await
     }
@@ -183,8 +183,14 @@ impl Channel for MockChannel {
             return Poll::Ready(Err(failure));
         }
         for message in self.queued.drain(..) {
-            let answer = state.answer.as_mut().and_then(|answer| answer(&message));
-            state.incoming.extend(answer.map(|answer| Ok(answer.into())));
+            // The function is the test's own, and may well use the mock itself.
+            if let Some(mut answer) = state.answer.take() {
+                drop(state);
+                let answered = answer(&message);
+                state = lock(&self.state);
+                state.incoming.extend(answered.map(|answer| Ok(answer.into())));
+                state.answer.get_or_insert(answer);
+            }
             state.sent.push(message);
         }
         wake(state);
@@ -240,6 +246,24 @@ mod tests {
         assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "two");
         assert!(receive(&mut channel).await.is_none());
         assert!(say(&mut channel, "the peer still reads").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_functions_of_a_test_may_use_the_mock_themselves() {
+        let (mock, mut channel) = mock();
+        let script = mock.clone();
+        mock.answer(move |sent| {
+            script.receive(format!("{} messages before {sent}", script.sent().len()));
+            (sent == "two").then(|| "an answer to two".to_owned())
+        });
+        for message in ["one", "two"] {
+            say(&mut channel, message).await.unwrap();
+        }
+        let found = mock.wait_for(|message| mock.sent().len() == 2 && message == "two").await;
+        assert_eq!(found.as_deref(), Some("two"));
+        for expected in ["0 messages before one", "1 messages before two", "an answer to two"] {
+            assert_eq!(receive(&mut channel).await.unwrap().unwrap(), expected);
+        }
     }
 
     #[tokio::test]

@@ -27,7 +27,7 @@ impl Target {
 
     /// Builds the fixture that has a tool for everything and starts it.
     pub(crate) fn everything() -> Outcome<Self> {
-        Self::start(&fixture::build("everything-server")?, &[])
+        Self::start(&fixture::build_release("trunkline-conformance", "--bin", "everything-server")?, &[])
     }
 
     fn start(binary: &PathBuf, options: &[&str]) -> Outcome<Self> {
@@ -71,7 +71,7 @@ impl Piped {
     }
 
     pub(crate) fn everything() -> Outcome<Self> {
-        Self::start(&fixture::build("everything-server")?)
+        Self::start(&fixture::build_release("trunkline-conformance", "--bin", "everything-server")?)
     }
 
     fn start(binary: &PathBuf) -> Outcome<Self> {
@@ -90,7 +90,7 @@ impl Piped {
 }
 
 fn echo_binary() -> Outcome<PathBuf> {
-    fixture::build_target("trunkline", "--example", "echo")
+    fixture::build_release("trunkline", "--example", "echo")
 }
 
 /// What a process holds.

@@ -80,14 +80,12 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
 fn as_json(server: &ServerInfo) -> serde_json::Value {
     let identity = server.identity.as_ref();
     json!({
-        "server": identity.map(|identity| json!({
-            "name": identity.name,
-            "version": identity.version,
-            "title": identity.title,
-            "description": identity.description,
-            "websiteUrl": identity.website_url,
-        })),
-        "revision": server.revision.as_str(),
+        "name": identity.map(|identity| &identity.name),
+        "version": identity.map(|identity| &identity.version),
+        "title": identity.map(|identity| &identity.title),
+        "description": identity.map(|identity| &identity.description),
+        "websiteUrl": identity.map(|identity| &identity.website_url),
+        "protocolVersion": server.revision.as_str(),
         "era": era(server),
         "transport": server.transport,
         "capabilities": capabilities(&server.capabilities),

@@ -18,8 +18,8 @@ use crate::terminal::Style;
 /// Run a command that is described in trunkline.toml
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An argument is name=value, name:=json, name=@file or @file, by what the file says of\n\
-it; `trunkline help arguments` says more. `trunkline explain NAME` shows all of it.\n\n\
+An argument is name=value, name:=json, name=@file or @file, by what the file\n\
+says of it; `trunkline help arguments` and `trunkline explain NAME` say more.\n\n\
 Examples:\n  \
 trunkline run log count=5\n  \
 trunkline run push branch=main --answer accept")]

@@ -39,6 +39,8 @@ struct Shared {
     /// Why a question could not be answered, for whoever ends the program.
     failure: Mutex<Option<Failure>>,
     failed: Notify,
+    /// The server has asked for the roots.
+    asked_for_roots: Notify,
 }
 
 impl Person {
@@ -62,6 +64,7 @@ impl Person {
             turn: tokio::sync::Mutex::new(()),
             failure: Mutex::default(),
             failed: Notify::new(),
+            asked_for_roots: Notify::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -75,6 +78,18 @@ impl Person {
     /// Reports whether somebody, or something that was given, answers what the server asks.
     pub(crate) fn can_be_asked(&self) -> bool {
         self.shared.present || !self.shared.given.is_empty()
+    }
+
+    /// Reports whether there are roots to tell of.
+    pub(crate) fn has_roots(&self) -> bool {
+        !self.shared.roots.is_empty()
+    }
+
+    /// Waits until the server has asked for the roots.
+    ///
+    /// Cancel safe: that it has asked is forgotten only when this returns.
+    pub(crate) async fn asked_for_roots(&self) {
+        self.shared.asked_for_roots.notified().await;
     }
 
     /// Waits for a question that could not be answered, and returns why.
@@ -110,6 +125,7 @@ impl InputHandler for Person {
     fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
         Box::pin(async move {
             if let Question::Roots = question {
+                self.shared.asked_for_roots.notify_one();
                 return Ok(Answer::Roots(self.shared.roots.clone()));
             }
             let _turn = self.shared.turn.lock().await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use trunkline_client::Client;
 use trunkline_client::transport::Target;
+use trunkline_protocol::Era;
 
 use super::build::builder;
 use super::failure::failed_to_connect;
@@ -17,6 +18,12 @@ use crate::terminal::{Screen, Sheet, visible_line};
 
 /// How long an orderly end may take; a client that keeps to its own limit is done sooner.
 const LEAVE_WITHIN: Duration = Duration::from_secs(6);
+
+/// How long a session is waited for to ask for roots, where there are some to tell.
+const ROOTS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a server has to look at the roots that it was told of: nothing says when it is done.
+const ROOTS_SETTLE: Duration = Duration::from_millis(250);
 
 /// A connection to a server, and what a command prints on.
 pub(crate) struct Session {
@@ -118,6 +125,12 @@ async fn connect(
             screen.say(&format!("{}\n", visible_line(&attempt.to_string())));
         }
         screen.say(&format!("connected at {} over {}\n", server.revision, server.transport));
+    }
+    if client.server().revision.era() == Era::Legacy {
+        // A session asks for roots when it begins, and some servers know no folder until they have heard of one.
+        if person.has_roots() && tokio::time::timeout(ROOTS_WITHIN, person.asked_for_roots()).await.is_ok() {
+            tokio::time::sleep(ROOTS_SETTLE).await;
+        }
     }
     Ok(client)
 }

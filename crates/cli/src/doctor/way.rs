@@ -41,7 +41,7 @@ async fn look_at_address(url: &Url, within: Option<Duration>, report: &mut Repor
         }
         Err(error) => {
             tell_of_failure(url, &error, report);
-            Err(Failure::new(Exit::Unreachable, format!("cannot connect to {url}: {error}")))
+            Err(Failure::new(Exit::Unreachable, format!("{url} cannot be reached")))
         }
     }
 }

@@ -74,13 +74,15 @@ pub(crate) fn pieces_of_call(result: &CallToolResult) -> Vec<Piece> {
     let mut structured = result.structured.as_ref();
     let mut pieces = Vec::new();
     for block in &result.content {
-        let repeated = block.as_text().zip(structured).and_then(|(text, value)| repeated(text, value));
-        if let Some(value) = repeated {
+        let both = block.as_text().zip(structured);
+        if let Some(value) = both.and_then(|(text, value)| repeated(text, value)) {
             pieces.push(Piece::Structured(value));
             structured = None;
         } else {
             push_content(block, &mut pieces);
-            structured = structured.filter(|value| !block.as_text().is_some_and(|text| wraps(value, text)));
+            if both.is_some_and(|(text, value)| only_wraps(value, text)) {
+                structured = None;
+            }
         }
     }
     pieces.extend(structured.map(|value| Piece::Structured(value.clone())));
@@ -171,16 +173,19 @@ fn repeated(text: &str, value: &Raw) -> Option<Raw> {
     if parsed(value.as_str()).as_ref() == Some(&said) {
         return Some(value.clone());
     }
-    // Before 2026-07-28 what is no object was wrapped into one.
-    let mut members = value.members().ok()?;
-    let inner = members.take("result").filter(|_| members.is_empty())?;
-    (parsed(inner.as_str()).as_ref() == Some(&said)).then_some(inner)
+    let members = value.members().ok()?;
+    let [(name, inner)] = members.iter().collect::<Vec<_>>()[..] else { return None };
+    // Before 2026-07-28 what is no object was wrapped into one; another name than this one says something.
+    let shown = if name == "result" { inner } else { value };
+    (parsed(inner.as_str()).as_ref() == Some(&said)).then(|| shown.clone())
 }
 
-/// Reports whether a value says nothing but a text, as many servers write every text that a tool returns.
-fn wraps(value: &Raw, text: &str) -> bool {
-    let members = value.members().ok().filter(|members| members.len() == 1);
-    members.is_some_and(|members| members.text("result").is_some_and(|inner| *inner == *text))
+/// Reports whether a value has nothing but a text in one member, as some servers write what is text.
+fn only_wraps(value: &Raw, text: &str) -> bool {
+    let members = value.members().unwrap_or_default();
+    let mut members = members.iter();
+    let is_it = members.next().is_some_and(|(_, member)| member.as_text().as_deref() == Some(text));
+    is_it && members.next().is_none()
 }
 
 fn decoded_length(base64: &str) -> usize {
@@ -235,18 +240,20 @@ mod tests {
         assert_eq!(shown(&pieces_of_call(&spaced)), "sum: 5\n");
         let said = CallToolResult { content: vec![Content::text("It is five.")], ..mirrored };
         assert_eq!(shown(&pieces_of_call(&said)), "It is five.\nsum: 5\n");
+        let text = CallToolResult {
+            content: vec![Content::text("plain")],
+            structured: Some(Raw::from(json!({ "content": "plain" }))),
+            ..CallToolResult::default()
+        };
+        assert_eq!(shown(&pieces_of_call(&text)), "plain\n");
         let wrapped = CallToolResult {
             content: vec![Content::text("[1,2]")],
             structured: Some(Raw::from(json!({ "result": [1, 2] }))),
             ..CallToolResult::default()
         };
         assert_eq!(shown(&pieces_of_call(&wrapped)), "- 1\n- 2\n");
-        let text = CallToolResult {
-            content: vec![Content::text("It is five.")],
-            structured: Some(Raw::from(json!({ "result": "It is five." }))),
-            ..CallToolResult::default()
-        };
-        assert_eq!(pieces_of_call(&text), [Piece::text("It is five.")]);
+        let named = CallToolResult { structured: Some(Raw::from(json!({ "found": [1, 2] }))), ..wrapped };
+        assert_eq!(shown(&pieces_of_call(&named)), "found: 1, 2\n");
     }
 
     #[test]

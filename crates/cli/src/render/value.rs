@@ -40,9 +40,7 @@ fn lay_out(value: &Raw, depth: usize, columns: usize, text: &mut String) {
             } else if elements.is_empty() {
                 push_line(text, &indent, "[]");
             } else {
-                for element in &elements {
-                    lay_out_named(&format!("{indent}-"), element, depth, columns, text);
-                }
+                elements.iter().for_each(|element| lay_out_item(element, depth, columns, text));
             }
         }
         _ => {
@@ -50,6 +48,19 @@ fn lay_out(value: &Raw, depth: usize, columns: usize, text: &mut String) {
                 push_line(text, &indent, line);
             }
         }
+    }
+}
+
+/// Lays out one of several: what has members has the first beside the dash.
+fn lay_out_item(value: &Raw, depth: usize, columns: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    if value.members().is_ok_and(|members| !members.is_empty()) {
+        let mut item = String::new();
+        lay_out(value, depth + 1, columns, &mut item);
+        let item = item.strip_prefix(&*format!("{indent}  ")).unwrap_or(&item);
+        text.push_str(&format!("{indent}- {item}"));
+    } else {
+        lay_out_named(&format!("{indent}-"), value, depth, columns, text);
     }
 }
 
@@ -169,13 +180,13 @@ mod tests {
     fn lists_are_items_unless_they_are_tables() {
         check(r#"["a","b"]"#, "- a\n- b\n");
         check(r#"[]"#, "[]\n");
-        check(r#"[{"a":1}]"#, "-\n  a: 1\n");
+        check(r#"[{"a":1,"b":2}]"#, "- a: 1\n  b: 2\n");
         check(
             r#"[{"name":"ann","age":7},{"age":8,"name":"bob","note":"x"}]"#,
             "name  age  note\nann   7\nbob   8    x\n",
         );
         check(r#"{"rows":[{"a":1},{"a":2}]}"#, "rows:\n  a\n  1\n  2\n");
-        check(r#"[{"a":1},{"a":[1]}]"#, "-\n  a: 1\n-\n  a: 1\n");
+        check(r#"{"l":[{"a":1},{"a":[1]}]}"#, "l:\n  - a: 1\n  - a: 1\n");
     }
 
     #[test]

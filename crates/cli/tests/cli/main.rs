@@ -10,6 +10,7 @@ mod client;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod described;
 mod http;
 #[cfg(test)]
 mod messages;

@@ -15,4 +15,4 @@ pub use self::outcome::{Answers, Continuation, Outcome, Round};
 pub use self::request::Call;
 pub(crate) use self::request::LogFn;
 pub use self::running::Suspended;
-pub(crate) use self::step::Step;
+pub(crate) use self::step::{AnswerFuture, Step};

@@ -92,6 +92,10 @@ async fn probe(
                 return Err(attempts.unreachable(source, observation.describe()));
             }
             (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
+            // Over a network there are other reasons for a connection to end than age.
+            (Verdict::LegacyAfresh(_), observation) if matches!(source, Source::WebSocket(_)) => {
+                return Err(attempts.unreachable(source, observation.describe()));
+            }
             (Verdict::LegacyAfresh(offered), _) => {
                 open.carrier.close().await;
                 let open = source.open(plan, attempts).await?;

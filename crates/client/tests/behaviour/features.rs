@@ -92,7 +92,7 @@ async fn progress_reaches_whoever_called() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = heard.clone();
         let call = client.call("progress", json!({})).progress(move |progress| {
-            told.lock().unwrap().push((progress.progress, progress.message.clone()))
+            told.lock().unwrap().push((progress.progress, progress.message.clone()));
         });
         assert_eq!(within(call.into_future()).await.unwrap().text(), "done");
         let heard = heard.lock().unwrap().clone();

@@ -10,6 +10,7 @@
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 
+mod attribution;
 mod features;
 mod hostile;
 mod lists;

@@ -215,7 +215,7 @@ async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_se
                 assert_eq!((refusal.message(), revision), ("not today", Revision::NEWEST));
             }
             Ok(result) => {
-                assert!(result.is_error && result.text().contains("not today"), "{}", result.text())
+                assert!(result.is_error && result.text().contains("not today"), "{}", result.text());
             }
             Err(other) => panic!("{other}"),
         }

@@ -15,6 +15,7 @@ mod place;
 mod resumption;
 mod scripted;
 mod sessions;
+mod websocket;
 
 #[path = "../behaviour/support/answers.rs"]
 mod answers;

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, Error};
+use trunkline_server::{Context, Tool};
 
-use crate::place::direct;
+use crate::place::{Place, direct};
 use crate::scripted::{Say, Scripted, Seen, text_event};
 use crate::within;
 
@@ -162,4 +164,35 @@ async fn a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not
             assert!(at > 150, "{revision} {is_stream}: {at}");
         }
     }
+}
+
+#[tokio::test]
+async fn calls_of_the_real_server_that_let_their_clients_go_are_come_back_for() {
+    let place = Place::start().await;
+    let tool = Tool::new("release").run(async |cx: Context| {
+        for step in 1..=3 {
+            cx.progress(step, 3);
+            cx.release_stream(Duration::from_millis(20));
+            tokio::time::sleep(Duration::from_millis(60)).await;
+        }
+        "came back"
+    });
+    place.parts.add(tool).unwrap();
+    for revision in Revision::ALL {
+        let builder = direct().pin(revision).connect(place.url("http", "/mcp"));
+        let client = within(builder).await.unwrap();
+        let calls = (0..4).map(|_| {
+            let heard = Arc::new(AtomicUsize::new(0));
+            let told = heard.clone();
+            let call = client.call("release", json!({})).progress(move |progress| {
+                told.fetch_max(progress.progress as usize, Ordering::SeqCst);
+            });
+            async move { (call.await.unwrap().text(), heard.load(Ordering::SeqCst)) }
+        });
+        for outcome in within(futures_util::future::join_all(calls)).await {
+            assert_eq!(outcome, ("came back".to_owned(), 3), "{revision}");
+        }
+        within(client.close()).await;
+    }
+    place.is_left_alone().await;
 }

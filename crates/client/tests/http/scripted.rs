@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// A server that is a script, and what it has seen.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
+    /// Told when a client leaves while it could have heard more.
+    left: Arc<Notify>,
 }
 
 /// A request that a script has seen.
@@ -48,11 +51,11 @@ impl Scripted {
     pub(crate) async fn start(script: impl Fn(&Seen) -> Say + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let scripted = Self { url, seen: Arc::default() };
-        let (script, seen) = (Arc::new(script), scripted.seen.clone());
+        let scripted = Self { url, seen: Arc::default(), left: Arc::default() };
+        let (script, seen, left) = (Arc::new(script), scripted.seen.clone(), scripted.left.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(converse(stream, script.clone(), seen.clone()));
+                tokio::spawn(converse(stream, script.clone(), seen.clone(), left.clone()));
             }
         });
         scripted
@@ -66,6 +69,11 @@ impl Scripted {
     /// Returns what the requests were, in few words.
     pub(crate) fn words(&self) -> Vec<String> {
         self.seen().iter().map(Seen::words).collect()
+    }
+
+    /// Waits until a client leaves that could have heard more.
+    pub(crate) async fn is_left(&self) {
+        crate::within(self.left.notified()).await;
     }
 
     /// Waits until there was a request of these words.
@@ -214,6 +222,7 @@ async fn converse(
     mut stream: TcpStream,
     script: Arc<impl Fn(&Seen) -> Say>,
     all: Arc<Mutex<Vec<Seen>>>,
+    left: Arc<Notify>,
 ) -> Option<()> {
     loop {
         let mut seen = read_request(&mut stream).await?;
@@ -227,8 +236,10 @@ async fn converse(
         match then {
             Then::Keep => {}
             Then::Close => return None,
-            // Until the client leaves.
-            Then::Hang => while stream.read_u8().await.is_ok() {},
+            Then::Hang => {
+                while stream.read_u8().await.is_ok() {}
+                left.notify_one();
+            }
             Then::Repeat => {
                 let body = bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
                 while stream.write_all(&bytes[body..]).await.is_ok() {}

@@ -241,3 +241,34 @@ async fn a_standing_stream_that_fails_does_no_harm() {
         within(client.close()).await;
     }
 }
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_as_its_era_wants_it() {
+    for revision in [Revision::V2025_11_25, Revision::NEWEST] {
+        let server = Scripted::start(move |seen| {
+            let opened = if revision == Revision::NEWEST { seen.discover() } else { seen.session() };
+            opened.unwrap_or_else(|| match seen.body["params"]["name"].as_str() {
+                Some("hang") => Say::endless_events(": working\n\n"),
+                _ => echo(seen),
+            })
+        })
+        .await;
+        let client = within(direct().pin(revision).connect(server.url.as_str())).await.unwrap();
+        let call = client.call("hang", json!({})).into_future();
+        tokio::select! {
+            _ = call => panic!("it never ends"),
+            _ = server.has_seen("tools/call") => {}
+        }
+        if revision == Revision::NEWEST {
+            // The server hears of it by the end of the connection, and of nothing else.
+            server.is_left().await;
+            assert_eq!(server.words(), ["server/discover", "tools/call"]);
+        } else {
+            let cancelled = server.has_seen("notifications/cancelled").await;
+            let call = server.has_seen("tools/call").await;
+            assert_eq!(cancelled.body["params"]["requestId"], call.body["id"]);
+            assert_eq!(cancelled.header("mcp-session-id"), Some("the-session"));
+        }
+        assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a", "{revision}");
+    }
+}

@@ -54,6 +54,14 @@ pub(super) struct News {
     pub(super) updated: Vec<String>,
 }
 
+impl News {
+    /// Adds what another look has found after this one.
+    pub(super) fn add(&mut self, later: Self) {
+        self.listed |= later.listed;
+        self.updated.extend(later.updated);
+    }
+}
+
 impl Shared {
     /// Looks for manifests, and returns what is new and the folders to watch.
     pub(super) fn look(&self) -> (News, Vec<PathBuf>) {

@@ -62,8 +62,13 @@ struct Looker {
 
 impl Looker {
     fn look(&self, watched: &mut Watched) {
-        let (news, folders) = self.shared.look();
-        watched.follow(folders);
+        let (mut news, folders) = self.shared.look();
+        if watched.follow(folders) {
+            // What changed in a folder after we looked and before it was watched was told to nobody.
+            let (missed, folders) = self.shared.look();
+            watched.follow(folders);
+            news.add(missed);
+        }
         if news.listed {
             self.notifier.list_changed();
         }
@@ -120,20 +125,23 @@ impl Watched {
         Self { is_complete: watcher.is_some(), watcher, folders: BTreeSet::new() }
     }
 
-    /// Watches these folders and no others.
-    fn follow(&mut self, folders: Vec<PathBuf>) {
-        let Some(watcher) = &mut self.watcher else { return };
+    /// Watches these folders and no others, and returns whether there are new ones among them.
+    fn follow(&mut self, folders: Vec<PathBuf>) -> bool {
+        let Some(watcher) = &mut self.watcher else { return false };
         let wanted: BTreeSet<PathBuf> = folders.into_iter().collect();
         for gone in self.folders.difference(&wanted) {
             // It may be gone altogether, and its watch with it.
             let _ = watcher.unwatch(gone);
         }
         let mut watch = |folder: &Path| watcher.watch(folder, RecursiveMode::NonRecursive);
-        let failed = wanted.difference(&self.folders).find_map(|folder| watch(folder).err());
-        if let (Some(error), true) = (&failed, self.is_complete) {
+        let new: Vec<&PathBuf> = wanted.difference(&self.folders).collect();
+        let failed: Vec<notify::Error> = new.iter().filter_map(|folder| watch(folder).err()).collect();
+        let is_new = !new.is_empty();
+        if let (Some(error), true) = (failed.first(), self.is_complete) {
             tracing::warn!(%error, "some folders cannot be watched; looking for changes");
             self.is_complete = false;
         }
         self.folders = wanted;
+        is_new
     }
 }

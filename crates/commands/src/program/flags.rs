@@ -23,6 +23,8 @@ pub(super) struct Serving {
 pub(super) enum Listen {
     Stdio,
     Port(u16),
+    /// Nowhere: the commands are only listed, each with the rule that decides on it.
+    List,
 }
 
 /// The flags, made of one name.
@@ -35,6 +37,7 @@ pub(super) struct Flags {
     policy: String,
     resources: String,
     golem_errors: String,
+    list: String,
 }
 
 impl Flags {
@@ -47,6 +50,7 @@ impl Flags {
             policy: format!("{name}-policy"),
             resources: format!("{name}-resources"),
             golem_errors: format!("{name}-golem-errors"),
+            list: format!("{name}-list"),
         }
     }
 
@@ -99,6 +103,12 @@ impl Flags {
                     .action(ArgAction::SetTrue)
                     .help("Answer calls of unknown tools by a result, as golem's server does"),
             )
+            .arg(
+                arg(&self.list)
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all([self.serve.clone(), self.port.clone(), self.stdio.clone()])
+                    .help("List the commands, their tools and the rules that show or hide them"),
+            )
     }
 
     /// Reads what the flags say, if the words ask to be served and name no command.
@@ -135,6 +145,9 @@ impl Flags {
         let port = matches.get_one(&self.port).or_else(|| matches.get_one(&self.serve));
         let asked = matches.get_flag(&self.stdio) || matches.contains_id(&self.serve);
         let served = matches.value_source(&self.serve) == Some(clap::parser::ValueSource::CommandLine);
+        if matches.get_flag(&self.list) {
+            return Some(Listen::List);
+        }
         match port {
             Some(port) => Some(Listen::Port(*port)),
             None => (asked || served).then_some(Listen::Stdio),
@@ -145,7 +158,7 @@ impl Flags {
         let Some(word) = word.to_str().and_then(|word| word.strip_prefix("--")) else { return false };
         let name = word.split('=').next().unwrap_or_default();
         self.takes_next(name)
-            || [&self.serve, &self.stdio, &self.golem_errors].iter().any(|ours| *ours == name)
+            || [&self.serve, &self.stdio, &self.golem_errors, &self.list].iter().any(|ours| *ours == name)
     }
 
     /// Reports whether a flag of ours has its value in the next word, unless it has one already.
@@ -199,6 +212,7 @@ mod tests {
             ("demo --serve=8088", Some(Listen::Port(8088))),
             ("demo --serve --serve-port 1232", Some(Listen::Port(1232))),
             ("demo --serve --serve-port=0", Some(Listen::Port(0))),
+            ("demo --serve-list", Some(Listen::List)),
             ("demo --serve-port 1", None),
             ("demo --serve=high", None),
             ("demo --serve list", None),

@@ -25,7 +25,11 @@ const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 pub(super) fn serve(program: &Program, serving: Serving) -> Outcome {
     log(serving.listen);
     let (listen, port_file) = (serving.listen, serving.port_file.clone());
-    let server = set(program.clone(), serving)?.server()?;
+    let program = set(program.clone(), serving)?;
+    if listen == Listen::List {
+        return list(&program);
+    }
+    let server = program.server()?;
     // A program that has a runtime of its own may not start another on the same thread.
     let served = std::thread::Builder::new()
         .name("mcp".to_owned())
@@ -39,6 +43,15 @@ fn log(listen: Listen) {
     let level = if listen == Listen::Stdio { LevelFilter::WARN } else { LevelFilter::INFO };
     let _ =
         tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).try_init();
+}
+
+/// Prints every command, its tool, and the rule that shows or hides it.
+fn list(program: &Program) -> Outcome {
+    let mut out = io::stdout().lock();
+    for (tool, command, decision) in program.decisions()? {
+        writeln!(out, "{tool}\t{command}\t{decision}")?;
+    }
+    Ok(())
 }
 
 /// Puts what the flags say on top of what the program's author has set.
@@ -64,7 +77,7 @@ fn run(server: &Server, listen: Listen, port_file: Option<std::path::PathBuf>) -
         let signals = follow_signals(host.shutdown().clone())?;
         let served = async {
             match listen {
-                Listen::Stdio => stdio(&host).await,
+                Listen::Stdio | Listen::List => stdio(&host).await,
                 Listen::Port(port) => on_port(&host, port, port_file).await,
             }
         };

@@ -48,6 +48,19 @@ impl Program {
         })
     }
 
+    /// Returns every command: the name of its tool, its words, and what the policy says of it.
+    ///
+    /// # Errors
+    /// [`ProgramError`]: the program cannot be served.
+    pub fn decisions(&self) -> Result<Vec<(String, String, String)>, ProgramError> {
+        let tree = Tree::exposing(self.command.clone(), &self.exposure)?;
+        let each = tree.leaves().iter().map(|leaf| {
+            let words = self.words(leaf);
+            (leaf.name().to_owned(), words.join(" "), self.policy.decide(&words).to_string())
+        });
+        Ok(each.collect())
+    }
+
     /// Returns the words of a command that policies are matched against.
     fn words(&self, leaf: &Leaf) -> Vec<String> {
         match leaf.words().as_slice() {

@@ -87,3 +87,17 @@ fn what_the_operator_puts_before_the_commands_is_before_each_of_them() {
         assert_eq!(call(hidden)["error"]["message"], expected);
     }
 }
+
+#[test]
+fn every_command_is_listed_with_the_rule_that_decides() {
+    let output = command(example("depot")).arg("--serve-list").output().unwrap();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "component_list\tcomponent list\tallowed, since no rule denies it",
+        "cloud_token_list\tcloud token list\tdenied by `deny cloud token * (preset golem)`",
+        "version\t--version\tallowed, since no rule denies it",
+    ] {
+        assert!(listed.lines().any(|listed| listed == line), "{line} in\n{listed}");
+    }
+    assert!(!listed.contains("store\t"), "what is hidden in the help is no command for others");
+}

@@ -3,6 +3,7 @@
 
 mod hostile;
 mod lines;
+mod random;
 mod round_trip;
 mod schemas;
 mod support;

@@ -57,6 +57,8 @@ impl ValueClass {
     }
 
     fn accepts(self, byte: u8, reading: Reading) -> bool {
+        #[cfg(test)]
+        looks::count();
         if Some(byte) == self.separator {
             return false;
         }
@@ -87,48 +89,91 @@ impl NamedValues {
         Self { operator: expression.operator, class, names: expression.names.clone() }
     }
 
-    /// Reads as many of the named values as stand at the front of `uri`, in any order, each once.
+    /// Reads as many of the named values as stand at a place of the URI, in any order, each once.
     ///
     /// Returns each name with its value's place. The last value is taken to be as long as can be.
-    pub(super) fn read(&self, uri: &[u8], reading: Reading) -> Vec<(&str, Range<usize>)> {
+    pub(super) fn read(&self, uri: &[u8], place: usize, runs: &Runs) -> Vec<(&str, Range<usize>)> {
         // One bit for each name; a template has at most 64.
         let mut taken = 0_u64;
         let mut found: Vec<(&str, Range<usize>)> = Vec::new();
         let mut lead = self.operator.first();
         loop {
-            let end = found.last().map_or(0, |(_, value)| value.end);
+            let end = found.last().map_or(place, |(_, value)| value.end);
             let Some(after_lead) = uri.get(end..).and_then(|rest| rest.strip_prefix(lead.as_bytes())) else {
                 return found;
             };
-            let start = uri.len() - after_lead.len();
             let next = self.names.iter().enumerate().find_map(|(bit, name)| {
                 let free = taken & (1 << bit) == 0;
-                let value = free.then(|| self.value_after(name, after_lead, reading)).flatten()?;
+                let value = free.then(|| self.value_after(name, after_lead, uri.len(), runs)).flatten()?;
                 Some((bit, name, value))
             });
             let Some((bit, name, value)) = next else { return found };
             taken |= 1 << bit;
-            found.push((name, start + value.start..start + value.end));
+            found.push((name, value));
             lead = self.operator.separator();
         }
     }
 
-    /// Finds the value if `text` begins with the variable's name.
-    fn value_after(&self, name: &str, text: &[u8], reading: Reading) -> Option<Range<usize>> {
+    /// Finds the value if `text`, which is the end of a URI of so many bytes, begins with the variable's name.
+    fn value_after(&self, name: &str, text: &[u8], uri_length: usize, runs: &Runs) -> Option<Range<usize>> {
+        #[cfg(test)]
+        looks::count();
         let rest = text.strip_prefix(name.as_bytes())?;
         let Some(value) = rest.strip_prefix(b"=") else {
             // `;name` alone is an empty value, but `;names` is another name.
-            let name_ends = !self.class.accepts_start_of(rest, reading);
-            let empty = self.operator == Operator::Parameters && name_ends;
-            return empty.then_some(name.len()..name.len());
+            let start = uri_length - rest.len();
+            let empty = self.operator == Operator::Parameters && runs.end(start) == start;
+            return empty.then_some(start..start);
         };
-        let start = name.len() + 1;
-        let mut length = 0;
-        while let Some(rest) = value.get(length..)
-            && self.class.accepts_start_of(rest, reading)
-        {
-            length += character_length(rest);
+        let start = uri_length - value.len();
+        Some(start..runs.end(start))
+    }
+}
+
+/// How far a value of one class goes from every place of a URI, found in one pass from its end.
+///
+/// Each place would else be read on from, and a URI of which most places begin a value would be read as often as it is long.
+#[derive(Debug)]
+pub(super) struct Runs {
+    /// For each place, where the longest value that begins there ends.
+    ends: Vec<usize>,
+}
+
+impl Runs {
+    pub(super) fn new(class: ValueClass, uri: &[u8], reading: Reading) -> Self {
+        let mut ends: Vec<usize> = (0..=uri.len()).collect();
+        for place in (0..uri.len()).rev() {
+            let rest = uri.get(place..).unwrap_or_default();
+            if class.accepts_start_of(rest, reading) {
+                // An escape that is cut short ends with the URI.
+                let after = (place + character_length(rest)).min(uri.len());
+                let end = ends.get(after).copied().unwrap_or(after);
+                if let Some(slot) = ends.get_mut(place) {
+                    *slot = end;
+                }
+            }
         }
-        Some(start..start + length.min(value.len()))
+        Self { ends }
+    }
+
+    fn end(&self, place: usize) -> usize {
+        self.ends.get(place).copied().unwrap_or(place)
+    }
+}
+
+/// Counts how often anything of a URI is looked at.
+#[cfg(test)]
+pub(super) mod looks {
+    use std::cell::Cell;
+
+    thread_local!(static LOOKS: Cell<usize> = const { Cell::new(0) });
+
+    pub(super) fn count() {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+
+    /// Returns the count since the last time.
+    pub(in super::super) fn take() -> usize {
+        LOOKS.take()
     }
 }

@@ -110,7 +110,7 @@ impl Context {
     /// Puts several questions in one round and waits for all answers.
     ///
     /// # Errors
-    /// The first [`AskError`] among them, once all are answered or failed.
+    /// The first [`AskError`] among them, once all are answered or failed; if one of them cannot be put, none is.
     pub async fn ask_all<Q: AskAll>(&self, questions: Q) -> Result<Q::Answers, AskError> {
         questions.put_all(self).await
     }

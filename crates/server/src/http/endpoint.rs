@@ -248,6 +248,16 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, kind);
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Makes a response that is a stream without an event.
+pub(super) fn respond_nothing() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::empty());
+    response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     response
 }
 
@@ -279,9 +289,6 @@ pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Resp
     let mut response = respond(answer, false);
     if refusal.is(&Refusal::NOT_ALLOWED) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
-    }
-    if refusal.is(&Refusal::TOO_MANY) {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     if refusal.is(&Refusal::UNSUPPORTED_MEDIA) {
         response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
 use super::endpoint::HttpService;
@@ -24,6 +25,9 @@ use super::socket::{Socket, Stream};
 use super::tls::Tls;
 use crate::limits::Limits;
 use crate::shutdown::Shutdown;
+
+/// The largest head of a request, and how much of a body is read at a time.
+const MOST_HEAD: usize = 64 << 10;
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +67,17 @@ where
     let crowd = Crowd::default();
     let acceptor = endpoint.inner.options.tls.as_ref().map(Tls::acceptor);
     let mut connections = JoinSet::new();
-    let mut sweep = tokio::time::interval(endpoint.inner.sessions.sweep_every());
+    connections.spawn(sweep(endpoint.clone()));
     loop {
         let permit = tokio::select! {
             biased;
             () = shutdown.draining() => break,
             Some(_) = connections.join_next() => continue,
-            _ = sweep.tick() => { endpoint.sweep().await; continue }
             permit = room.clone().acquire_owned() => permit,
         };
         let accepted = tokio::select! {
             biased;
             () = shutdown.draining() => break,
-            _ = sweep.tick() => { endpoint.sweep().await; continue }
             accepted = listener.accept() => accepted,
         };
         let (stream, address) = match accepted {
@@ -96,13 +98,32 @@ where
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
             if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let socket = Socket::new(stream, limits.write_within, unread, (permit, seat));
-                connection(socket, service, &shutdown, &limits).await;
+                let patience = Patience::new(&limits);
+                let held = (permit, seat);
+                let socket = Socket::new(stream, limits.write_within, unread, patience.clone(), held);
+                connection(socket, service, patience, &shutdown, &limits).await;
             }
         });
     }
     drop(listener);
     drain(endpoint, &mut connections, grace).await
+}
+
+/// Sweeps sessions from time to time until the server drains. A store that takes its time keeps nobody else waiting.
+async fn sweep(endpoint: HttpService) {
+    let mut times = tokio::time::interval(endpoint.inner.sessions.sweep_every());
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let forever = async {
+        loop {
+            times.tick().await;
+            endpoint.sweep().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = endpoint.inner.core.shutdown.draining() => {}
+        () = forever => {}
+    }
 }
 
 async fn drain(
@@ -150,8 +171,13 @@ async fn secure(
     }
 }
 
-async fn connection<S, B, H>(socket: Socket<H>, service: S, shutdown: &Shutdown, limits: &Limits)
-where
+async fn connection<S, B, H>(
+    socket: Socket<H>,
+    service: S,
+    patience: Patience,
+    shutdown: &Shutdown,
+    limits: &Limits,
+) where
     S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     B: Body + 'static,
     H: Send + Unpin + 'static,
@@ -159,14 +185,24 @@ where
 {
     let mut builder = http1::Builder::new();
     builder
-        .timer(Patience::default())
+        .timer(patience)
         .header_read_timeout(limits.head_within)
         .max_headers(100)
-        .max_buf_size(64 << 10);
+        .max_header_size(MOST_HEAD)
+        .max_buf_size(MOST_HEAD);
     let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let mut draining = pin!(shutdown.draining());
     let mut watched = false;
+    // HTTP begins to time an idle connection only when it is polled while it is one, and nothing else may ever do that.
+    let look_every = limits.idle_within / 4;
+    let mut look = pin!(tokio::time::sleep(look_every));
     let ended = std::future::poll_fn(|cx| {
+        if !watched || look.is_elapsed() {
+            if watched {
+                look.as_mut().reset(Instant::now() + look_every);
+            }
+            let _ = look.as_mut().poll(cx);
+        }
         // The task's waker stays the same, so that asking once to be woken is enough.
         if !watched || shutdown.is_draining() {
             watched = true;

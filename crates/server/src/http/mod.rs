@@ -22,6 +22,7 @@ mod port_file;
 mod router;
 mod socket;
 mod sse_pair;
+mod standing;
 mod stream;
 mod tls;
 mod trail;

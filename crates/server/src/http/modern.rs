@@ -7,7 +7,7 @@ use trunkline_protocol::{Method, Refusal, Request};
 use trunkline_session::Principal;
 
 use super::carry::{argument_value, first_event};
-use super::endpoint::{Answered, Inner, accepted, respond, streamed};
+use super::endpoint::{Answered, Inner, respond, respond_nothing, streamed};
 use super::heads::Heads;
 use super::stream::{CallStream, ListenStream};
 use crate::edge::Event;
@@ -50,7 +50,8 @@ impl Inner {
         let limits = &self.core.limits;
         match first_event(&mut call, accepts.stream, limits.stream_after).await {
             Some(Event::Answer(answer)) => Ok(respond(answer, as_stream)),
-            Some(Event::Nothing) => Ok(accepted()),
+            Some(Event::Nothing) if accepts.stream => Ok(respond_nothing()),
+            Some(Event::Nothing) => Err((Refusal::CANCELLED, Some(id))),
             first => Ok(streamed(CallStream::new(call, first, limits.keep_alive))),
         }
     }

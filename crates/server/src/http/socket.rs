@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
+use super::patience::Patience;
 use crate::metrics::process;
 use crate::unread::Holding;
 
@@ -21,6 +22,7 @@ pub(super) struct Socket<H> {
     write_within: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
     unread: Holding,
+    patience: Patience,
     _held: H,
 }
 
@@ -30,8 +32,14 @@ pub(super) enum Stream {
 }
 
 impl<H> Socket<H> {
-    pub(super) fn new(stream: Stream, write_within: Duration, unread: Holding, held: H) -> Self {
-        Self { stream, write_within, stuck: None, unread, _held: held }
+    pub(super) fn new(
+        stream: Stream,
+        write_within: Duration,
+        unread: Holding,
+        patience: Patience,
+        held: H,
+    ) -> Self {
+        Self { stream, write_within, stuck: None, unread, patience, _held: held }
     }
 
     /// Counts what a write has left over of what was to be written, and passes on how it went.
@@ -41,6 +49,7 @@ impl<H> Socket<H> {
         written: Poll<io::Result<usize>>,
         offered: impl Fn() -> usize,
     ) -> Poll<io::Result<usize>> {
+        self.patience.said();
         match &written {
             Poll::Pending => {
                 if let Err(cut) = self.unread.wait(offered(), cx.waker()) {
@@ -85,7 +94,12 @@ impl<H: Unpin> AsyncRead for Socket<H> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        each!(this, stream => Pin::new(stream).poll_read(cx, buffer))
+        let before = buffer.filled().len();
+        let read = each!(this, stream => Pin::new(stream).poll_read(cx, buffer));
+        if buffer.filled().len() > before {
+            this.patience.heard();
+        }
+        read
     }
 }
 

@@ -2,7 +2,7 @@ use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions};
 use trunkline_protocol::model::Root;
 
 use super::root_path;
@@ -70,34 +70,70 @@ impl Sandbox {
             Some(primary) => primary.join(path),
             None => return Err(SandboxError::Outside),
         };
-        for root in roots {
-            let Some(below) = below(&root, &absolute) else { continue };
-            let directory = self.open(&root)?;
-            // Opening a pipe that nobody writes to would wait for ever.
-            if !directory.metadata(&below).map_err(escape)?.is_file() {
-                return Err(SandboxError::Unreadable(io::Error::other("it is not a regular file")));
+        // What one way does not lead to, another may: roots lie within each other, and so do allowed directories.
+        let mut failure = SandboxError::Outside;
+        for way in roots.iter().flat_map(|root| self.ways(root, &absolute)) {
+            match way.read(self.most_bytes) {
+                Err(error) if matches!(failure, SandboxError::Outside) => failure = error,
+                Err(_) => {}
+                read => return read,
             }
-            let file = directory.open(below).map_err(escape)?;
-            let mut bytes = Vec::new();
-            let read = file.take(self.most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
-            if read as u64 > self.most_bytes {
-                return Err(SandboxError::TooLarge(self.most_bytes));
-            }
-            return Ok(bytes);
         }
-        Err(SandboxError::Outside)
+        Err(failure)
     }
 
-    /// Opens a root, by way of the allowed directory that it lies in.
-    fn open(&self, root: &Path) -> Result<Dir, SandboxError> {
+    /// Returns the ways to a path through a root: each lies in the root and in one of the allowed directories.
+    fn ways(&self, root: &Path, path: &Path) -> Vec<Way> {
         let Some(allowed) = &self.allowed else {
-            return Ok(Dir::open_ambient_dir(root, ambient_authority())?);
+            return Way::through(root, root, path).into_iter().collect();
         };
-        let found = allowed.iter().find_map(|allowed| Some((allowed, below(allowed, root)?)));
-        let (allowed, below) = found.ok_or(SandboxError::Outside)?;
-        let allowed = Dir::open_ambient_dir(allowed, ambient_authority())?;
-        if below.as_os_str().is_empty() { Ok(allowed) } else { allowed.open_dir(below).map_err(escape) }
+        let through = |allowed: &PathBuf| match below(allowed, root) {
+            Some(_) => Way::through(allowed, root, path),
+            None => Way::through(root, allowed, path),
+        };
+        allowed.iter().filter_map(through).collect()
     }
+}
+
+/// A way to a file: a directory, one that lies in it, and what is left of the path.
+struct Way {
+    outer: PathBuf,
+    inner: PathBuf,
+    rest: PathBuf,
+}
+
+impl Way {
+    fn through(outer: &Path, inner: &Path, path: &Path) -> Option<Self> {
+        Some(Self { outer: outer.to_owned(), inner: below(outer, inner)?, rest: below(inner, path)? })
+    }
+
+    fn read(&self, most_bytes: u64) -> Result<Vec<u8>, SandboxError> {
+        let outer = Dir::open_ambient_dir(&self.outer, ambient_authority())?;
+        let inner = match self.inner.as_os_str().is_empty() {
+            true => outer,
+            false => outer.open_dir(&self.inner).map_err(escape)?,
+        };
+        let file = inner.open_with(&self.rest, &reading()).map_err(escape)?;
+        if !file.metadata()?.is_file() {
+            return Err(SandboxError::Unreadable(io::Error::other("it is not a regular file")));
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+        if read as u64 > most_bytes { Err(SandboxError::TooLarge(most_bytes)) } else { Ok(bytes) }
+    }
+}
+
+/// Returns how files are opened: without waiting, as for a pipe that nobody writes to that would be for ever. What was opened
+/// is looked at afterwards, since what is looked at before may be something else by then.
+fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use cap_std::fs::OpenOptionsExt as _;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options
 }
 
 /// Returns what follows a directory in a path, as it is written; what the way there means is for the walk to find out.
@@ -142,6 +178,8 @@ mod tests {
         let open = Sandbox::of_roots().most_bytes(8);
         let within = Sandbox::within([base.join("w")]).most_bytes(8);
         let elsewhere = Sandbox::within([base.join("other")]);
+        let inner = Sandbox::within([base.join("other"), base.join("w/p1")]).most_bytes(8);
+        let linked = Sandbox::within([base.join("w/elsewhere")]);
         for (sandbox, roots, path, expected) in [
             (&open, &["w/p1"][..], "w/p1/file", "one"),
             (&within, &["w/p1"], "w/p1/file", "one"),
@@ -159,6 +197,15 @@ mod tests {
             (&within, &["w/../outside"], "w/../outside/file", OUTSIDE),
             (&elsewhere, &["w/p1"], "w/p1/file", OUTSIDE),
             (&within, &[], "w/p1/file", OUTSIDE),
+            (&inner, &["w"], "w/p1/file", "one"),
+            (&inner, &["w"], "w/p2/file", OUTSIDE),
+            (&inner, &["w"], "w/p1/sideways/file", OUTSIDE),
+            (&inner, &["w", "w/p1"], "w/p1/file", "one"),
+            (&inner, &["w/p2", "w", "w/p1"], "w/p1/link", "one"),
+            (&inner, &["w"], "w/p1/large", "the file is larger than 8 bytes"),
+            (&inner, &["w/p1", "w/p2"], "w/p2/file", OUTSIDE),
+            (&linked, &["w"], "w/elsewhere/file", OUTSIDE),
+            (&open, &["w/p1", "w"], "w/p1/sideways/file", "two"),
         ] {
             let roots: Vec<Root> = roots.iter().map(|path| root(path)).collect();
             let read = match sandbox.read_now(&roots, &base.join(path)) {
@@ -170,6 +217,18 @@ mod tests {
         let missing = within.read_now(&[root("w/p1")], &base.join("w/p1/none")).unwrap_err();
         assert!(matches!(missing, SandboxError::Unreadable(_)), "{missing}");
         assert_eq!(within.read_now(&[root("w/p1")], Path::new("sub/../file")).unwrap(), b"one");
+    }
+
+    #[test]
+    fn a_sandbox_does_not_wait_for_somebody_to_write_into_a_pipe() {
+        let folder = Folder::new("sandbox-pipe");
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
+        assert!(made.success());
+        let way = Way::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
+        let (told, heard) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(way.read(8)));
+        let read = heard.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");
+        assert!(matches!(read, Err(SandboxError::Unreadable(_))));
     }
 
     const OUTSIDE: &str = "the path is outside of what may be read";

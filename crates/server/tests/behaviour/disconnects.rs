@@ -1,4 +1,4 @@
-//! Modern clients that disconnect have cancelled.
+//! Clients that cancel: a modern one by disconnecting, a legacy one by saying so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use trunkline_server::{Context, Server, Tool};
 
-use crate::support::{Client, Life, Modern, Peer, host, note, settle, within};
+use crate::support::{Client, JSON_ONLY, Life, Modern, Peer, code, host, legacy, note, settle, within};
 
 /// A tool that never ends, and something that it started elsewhere and that waits for its cancellation.
 fn endless(life: &Life, cancelled: &Arc<Notify>, speaks: bool) -> Tool {
@@ -92,4 +92,40 @@ async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the
     within(cancelled.notified()).await;
     settle().await;
     assert_eq!((host.load(), life.count()), ((0, 0), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_call_that_is_cancelled_ends_its_stream_without_an_answer() {
+    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    for (speaks, accept) in [(false, None), (true, None), (false, Some(JSON_ONLY)), (true, Some(JSON_ONLY))] {
+        let host = host(&Server::new("s").with(endless(&life, &cancelled, speaks)));
+        let client = Client::new(&host).initialized("2025-11-25").await;
+        let caller = match accept {
+            None => client.clone(),
+            Some(accept) => client.clone().with("accept", accept),
+        };
+        let call = legacy("c", "tools/call", json!({ "name": "endless", "_meta": { "progressToken": 1 } }));
+        let asked = tokio::spawn(async move { caller.post(&call).await });
+        settle().await;
+        assert_eq!(host.load().0, 1);
+        assert_eq!(asked.is_finished(), speaks && accept.is_none(), "the response has begun, or not");
+        client.post(&note("notifications/cancelled", json!({ "requestId": "c" }))).await;
+        within(cancelled.notified()).await;
+        let mut answered = asked.await.unwrap();
+        let messages = answered.rest().await;
+        let words: Vec<_> = messages.iter().map(|message| message.get("method").is_some()).collect();
+        assert_eq!(answered.status, 200);
+        match accept {
+            None => {
+                assert_eq!(answered.header("content-type"), Some("text/event-stream"));
+                assert_eq!(words, vec![true; usize::from(speaks)], "no answer: {messages:?}");
+            }
+            Some(_) => {
+                let [answer] = messages.as_slice() else { panic!("{messages:?}") };
+                assert_eq!((code(answer), &answer["id"]), (-32800, &json!("c")));
+            }
+        }
+        settle().await;
+        assert_eq!((host.load(), life.count()), ((0, 0), 0));
+    }
 }

@@ -15,7 +15,7 @@ use crate::service::{DEADLINE, server};
 const ROLE: &str = "TRUNKLINE_HOSTILE_CHILD";
 
 /// The bytes that a server with little room has room for.
-pub(crate) const TIGHT: usize = 32 << 20;
+pub(crate) const TIGHT: usize = 16 << 20;
 
 /// How long the child waits for calls that run when its input ends.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);

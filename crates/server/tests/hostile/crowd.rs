@@ -1,6 +1,9 @@
 //! More connections than there is room for.
 
+use std::sync::Arc;
+
 use trunkline_server::Limits;
+use trunkline_server::http::{BearerTokens, HttpOptions};
 
 use crate::service::{Service, Setup, eventually};
 use crate::wire;
@@ -50,6 +53,57 @@ async fn calls_beyond_the_limit_are_refused_at_once_and_cost_the_others_nothing(
         assert_eq!(connection.reply().await.status, 200);
     }
     service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_caller_with_as_many_calls_as_it_may_have_is_refused_and_the_others_are_not() {
+    let limits = Limits { calls_per_principal: 2, ..Limits::default() };
+    let tokens = BearerTokens::new([("ann", "ann-token-0123456"), ("bob", "bob-token-0123456")]);
+    let http = HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() };
+    let service = Service::start_with(Setup { limits, http, ..Setup::default() }).await;
+    let call = |id: u64, name: &str, session: Option<&str>| {
+        let token = format!("Bearer {name}-token-0123456");
+        let arguments = serde_json::json!({});
+        match session {
+            Some(session) => wire::post(
+                &[("Authorization", &token), ("Mcp-Session-Id", session)],
+                wire::legacy_call(id, "wait", &arguments).as_bytes(),
+            ),
+            None => wire::post(
+                &[
+                    ("Authorization", &token),
+                    ("MCP-Protocol-Version", wire::MODERN),
+                    ("Mcp-Method", "tools/call"),
+                    ("Mcp-Name", "wait"),
+                ],
+                wire::call(id, "wait", &arguments).as_bytes(),
+            ),
+        }
+    };
+    let opening = [("Authorization", "Bearer ann-token-0123456")];
+    let opened = service.ask(&wire::post(&opening, wire::initialize(wire::LEGACY).as_bytes())).await;
+    let session = opened.header("mcp-session-id").expect("a session");
+    let mut held = Vec::new();
+    for (id, session) in [(1, None), (2, Some(session))] {
+        let mut connection = service.connect().await;
+        connection.send(&call(id, "ann", session)).await;
+        held.push(connection);
+    }
+    eventually("two calls run", || service.host.load().0 == 2).await;
+    for session in [None, Some(session)] {
+        let refused = service.ask(&call(3, "ann", session)).await;
+        assert_eq!((refused.status, refused.json()["id"].as_u64()), (429, Some(3)), "in either era");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    }
+    let mut bobs = service.connect().await;
+    bobs.send(&call(1, "bob", None)).await;
+    eventually("bob's call runs too", || service.host.load().0 == 3).await;
+    service.gate.add_permits(3);
+    for mut connection in held.into_iter().chain([bobs]) {
+        assert_eq!(connection.reply().await.status, 200);
+    }
+    service.gate.add_permits(1);
+    assert_eq!(service.ask(&call(4, "ann", None)).await.status, 200, "there is room again");
 }
 
 #[tokio::test]

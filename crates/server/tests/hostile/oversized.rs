@@ -77,6 +77,83 @@ async fn a_flood_of_headers_is_refused_or_cut() {
     service.still_serves().await;
 }
 
+/// A call with a head of so many bytes.
+fn with_head_of(bytes: usize) -> Vec<u8> {
+    let request = |padding: usize| {
+        let padding = "p".repeat(padding);
+        let headers = [
+            ("MCP-Protocol-Version", wire::MODERN),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", "echo"),
+            ("X-Padding", &*padding),
+        ];
+        wire::post(&headers, wire::echo(1, "heady").as_bytes())
+    };
+    let body = wire::echo(1, "heady").len();
+    request(bytes - (request(0).len() - body))
+}
+
+#[tokio::test]
+async fn a_head_of_exactly_the_limit_is_taken_and_one_byte_more_is_refused() {
+    let service = Service::start().await;
+    let most = 64 << 10;
+    for (bytes, status) in
+        [(most, 200), (most + 1, 431), (most + 5000, 431), (2 * most, 431), (16 * most, 431)]
+    {
+        let request = with_head_of(bytes);
+        for in_one_piece in [true, false] {
+            let mut connection = service.connect().await;
+            if in_one_piece {
+                connection.send(&request).await;
+            } else {
+                let pieces = request.chunks(1400);
+                for piece in pieces {
+                    connection.send(piece).await;
+                }
+            }
+            assert_eq!(connection.reply().await.status, status, "{bytes} in one piece: {in_one_piece}");
+            if status != 200 {
+                connection.ended().await;
+            }
+        }
+    }
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_between_requests_for_longer_than_a_head_may_take() {
+    let limits = Limits { head_within: SHORT, idle_within: 4 * SHORT, ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "again"));
+    let mut connection = service.connect().await;
+    for _ in 0..3 {
+        connection.send(&echo).await;
+        assert_eq!(connection.reply().await.status, 200);
+        let silence = tokio::time::timeout(2 * SHORT, connection.stream.readable()).await;
+        assert!(silence.is_err(), "it is kept");
+    }
+    connection.send(&echo).await;
+    assert_eq!(connection.reply().await.status, 200);
+    let started = Instant::now();
+    connection.ended().await;
+    assert!(started.elapsed() >= 4 * SHORT);
+}
+
+#[tokio::test]
+async fn a_head_that_begins_on_an_idle_connection_has_only_the_time_of_a_head() {
+    // A test that waits for the longer of the two fails by its own deadline.
+    let limits = Limits { head_within: SHORT, ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "again"));
+    let mut connection = service.connect().await;
+    connection.send(&echo).await;
+    assert_eq!(connection.reply().await.status, 200);
+    let started = Instant::now();
+    connection.send(&echo[..20]).await;
+    connection.ended().await;
+    assert!(started.elapsed() >= SHORT);
+}
+
 #[tokio::test]
 async fn bytes_that_are_not_http_end_only_their_connection() {
     let service = small_and_quick().await;

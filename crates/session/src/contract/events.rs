@@ -22,7 +22,6 @@ pub fn events<S: EventStore>(make: impl Fn(EventLimits) -> S) {
     bounds_the_bytes_of_a_session(make);
     leaves_no_hole_for_a_large_event(make);
     drops_old_events(make);
-    forgets_a_stream(make);
     forgets_a_session(make);
     bounds_all_sessions_together(make);
 }
@@ -187,21 +186,6 @@ fn drops_old_events(make: Make<'_>) {
     }
     let old = answer(store.replay(session, id(1, 1), later.plus(AGE)));
     assert_eq!(old, Replay::Gone, "every event has its own age");
-}
-
-fn forgets_a_stream(make: Make<'_>) {
-    let store = make(limits());
-    let (session, other) = (SessionId::random(), SessionId::random());
-    for session in [session, other] {
-        append(&*store, session, [id(1, 0), id(2, 0), id(1, 1), id(2, 1)]);
-    }
-    store.forget_stream(session, StreamId(1));
-    store.forget_stream(session, StreamId(7));
-    for seq in [0, 1] {
-        check_gone(&*store, session, id(1, seq), "a forgotten stream has no positions");
-    }
-    check(&*store, session, id(2, 0), &[id(2, 1)], "the other streams of the session stay");
-    check(&*store, other, id(1, 0), &[id(1, 1)], "the streams of other sessions stay");
 }
 
 fn forgets_a_session(make: Make<'_>) {

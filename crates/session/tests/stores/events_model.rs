@@ -20,7 +20,6 @@ fn limits(total_bytes: usize) -> EventLimits {
 #[derive(Clone, Debug)]
 enum Op {
     Append { session: usize, stream: u64, gap: u64, size: usize },
-    ForgetStream { session: usize, stream: u64 },
     Forget { session: usize },
     Expire,
     Wait { milliseconds: u64 },
@@ -31,9 +30,8 @@ fn op() -> impl Strategy<Value = Op> {
     // Most events are small; one in ten is larger than a session may keep.
     let size = prop_oneof![9 => 0..60_usize, 1 => 90..120_usize];
     prop_oneof![
-        12 => (session.clone(), stream.clone(), 1..3_u64, size)
+        12 => (session.clone(), stream, 1..3_u64, size)
             .prop_map(|(session, stream, gap, size)| Op::Append { session, stream, gap, size }),
-        1 => (session.clone(), stream).prop_map(|(session, stream)| Op::ForgetStream { session, stream }),
         1 => session.prop_map(|session| Op::Forget { session }),
         1 => Just(Op::Expire),
         4 => (0..10_u64).prop_map(|milliseconds| Op::Wait { milliseconds }),
@@ -120,10 +118,6 @@ impl Pair {
     fn run(&mut self, op: &Op) {
         match *op {
             Op::Append { session, stream, gap, size } => self.append(session, stream, gap, size),
-            Op::ForgetStream { session, stream } => {
-                self.store.forget_stream(self.id(session), StreamId(stream));
-                self.end_where(|sent| sent.session == session && sent.event.id.stream.0 == stream);
-            }
             Op::Forget { session } => {
                 self.store.forget(self.id(session));
                 self.end_where(|sent| sent.session == session);

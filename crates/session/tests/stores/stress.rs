@@ -120,8 +120,7 @@ fn churn_events(
         let session = *sessions.get(dice.roll(4) as usize).expect("there are four sessions");
         let stream = StreamId(thread * 2 + dice.roll(2));
         match dice.roll(16) {
-            0 => store.forget_stream(session, stream),
-            1 if dice.roll(8) == 0 => store.forget(session),
+            0 | 1 if dice.roll(8) == 0 => store.forget(session),
             2 => store.expire(now),
             3..6 => {
                 let after = EventId { stream, seq: step.saturating_sub(dice.roll(64)) };

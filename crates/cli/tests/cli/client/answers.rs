@@ -1,7 +1,7 @@
 //! What servers ask, answered in advance.
 
 use super::{Peer, WAYS, ask, output};
-use crate::process::folder;
+use crate::process::{folder, run};
 
 #[test]
 fn answers_are_given_in_advance() {
@@ -81,4 +81,22 @@ fn roots_are_those_of_the_command_line() {
     let missing = ask(&peer, "modern", &["call", "book", "--roots", "/no/such/folder"]);
     assert_eq!(missing.code, Some(3), "{missing:?}");
     assert!(missing.stderr.starts_with("error: root /no/such/folder is not a folder\n"), "{missing:?}");
+}
+
+/// A legacy server that asks for roots when its session begins, and says what it heard before it says anything else.
+const ASKS_FIRST: &str = r#"heard=nothing
+n=0
+while read -r line; do
+case $line in
+*'"initialize"'*) n=$((n+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' $n;;
+*'"notifications/initialized"'*) printf '%s\n' '{"jsonrpc":"2.0","id":"r","method":"roots/list"}';;
+*'"roots"'*) heard=roots;;
+*'"tools/list"'*) n=$((n+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"%s","inputSchema":{"type":"object"}}]}}\n' $n $heard;;
+esac
+done"#;
+
+#[test]
+fn a_server_that_asks_for_roots_first_has_them_before_it_is_asked_for_anything() {
+    let finished = run(&["tools", "--era", "legacy", "--roots", "/", "--", "sh", "-c", ASKS_FIRST], "");
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "roots()\n"), "{finished:?}");
 }

@@ -89,7 +89,7 @@ fn info_tells_who_it_is_and_how_it_was_reached() {
         let text = output(&peer, way, &["info"]);
         assert!(text.contains(&format!("revision      {revision} ({era})\n")), "{way}: {text}");
         let json: Value = serde_json::from_str(&output(&peer, way, &["info", "--json"])).unwrap();
-        assert_eq!(json["server"]["name"], "everything", "{way}: {json}");
+        assert_eq!(json["name"], "everything", "{way}: {json}");
         assert_eq!((&json["era"], &json["transport"]), (&json!(era), &json!(transport)), "{way}");
         assert_eq!(json["capabilities"]["tools"]["listChanged"], true, "{way}: {json}");
     }
@@ -102,6 +102,6 @@ fn every_revision_can_be_asked_for() {
         let url = peer.url();
         let finished = crate::process::run(&["info", "--json", "--revision", revision, &url], "");
         let json: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
-        assert_eq!(json["revision"], revision);
+        assert_eq!(json["protocolVersion"], revision);
     }
 }

@@ -4,11 +4,13 @@ mod answers;
 mod arguments;
 mod cancel;
 mod doctor;
+mod documented;
 mod failures;
 mod hostile;
 mod lists;
 mod peer;
 mod results;
+mod shop;
 mod targets;
 #[cfg(target_os = "linux")]
 mod terminal;

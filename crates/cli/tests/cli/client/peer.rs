@@ -36,10 +36,21 @@ impl Peer {
     #[track_caller]
     pub(crate) fn start_with(endpoint: HttpOptions) -> Self {
         let (sender, events) = channel();
+        Self::listen(&server(sender), endpoint, events)
+    }
+
+    /// Starts another server.
+    #[track_caller]
+    pub(crate) fn serving(server: &Server) -> Self {
+        Self::listen(server, HttpOptions::default(), channel().1)
+    }
+
+    #[track_caller]
+    fn listen(server: &Server, endpoint: HttpOptions, events: Receiver<&'static str>) -> Self {
         let (told, address) = channel();
         let shutdown = Shutdown::new();
         let options = HostOptions { shutdown: shutdown.clone(), ..HostOptions::default() };
-        let host = server(sender).host(options).unwrap();
+        let host = server.host(options).unwrap();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {

@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use trunkline_protocol::{Notification, Request};
+use trunkline_protocol::Notification;
 
-use crate::carrier::Arrived;
 use crate::carrier::aside::{MOST_BYTES, says_the_same, weight};
+use crate::carrier::{Arrived, Asked};
 
 /// Notices that wait for one request to be polled; beyond it the oldest is dropped, and whoever polls is told.
 const MOST_NOTICES: usize = 256;
@@ -45,8 +45,9 @@ impl Slot {
         });
     }
 
-    /// Leaves a question, or gives it back if too many wait.
-    pub(super) fn question(&self, question: Request) -> Result<(), Request> {
+    /// Leaves a question; reports whether there was room for it, and settles it if not.
+    #[must_use]
+    pub(super) fn question(&self, question: Asked) -> bool {
         let mut refused = None;
         self.change(|state| {
             if state.questions >= MOST_QUESTIONS {
@@ -56,7 +57,7 @@ impl Slot {
                 state.before.push_back(Arrived::Question(question));
             }
         });
-        refused.map_or(Ok(()), Err)
+        refused.map(Asked::settle).is_none()
     }
 
     /// Leaves the last word.

@@ -158,7 +158,7 @@ impl Reply {
                     } else if request.method == Method::Ping.as_str() {
                         self.shared.pong(&request.id);
                     } else {
-                        return (Arrived::Question(request), Stage::Streaming(self));
+                        return (Arrived::Question(request.into()), Stage::Streaming(self));
                     }
                 }
                 Next::Message(Message::Response(Response { id: Some(id), outcome }))

@@ -8,13 +8,11 @@ use super::super::Answer;
 use super::call::LegacyCall;
 use super::exchange::LegacyExchange;
 use super::live::LiveSession;
-use super::refuse;
+use super::{ID_IN_USE, refuse};
 use crate::call::{Call, Context, Shared, Surroundings};
 use crate::core::Core;
 use crate::env::Env;
 use crate::unanswered::Reserved;
-
-const ID_IN_USE: &str = "a request with this id is still running";
 
 /// How a legacy message begins.
 pub(crate) enum Begun {
@@ -178,7 +176,7 @@ fn begin_call(
     if session.has_call(&request.id) {
         return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
     }
-    let mut in_flight = core.admit_call()?;
+    let mut in_flight = core.admit_call(session.principal())?;
     in_flight.time(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !carriage.env.is_empty() {
@@ -226,5 +224,82 @@ fn notified(session: &LiveSession, note: &Notification) {
         }
         "notifications/initialized" | "notifications/roots/list_changed" => session.keep().roots.refresh(),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context as TaskContext, Poll, Waker};
+
+    use serde_json::{Value, json};
+    use trunkline_protocol::Revision;
+    use trunkline_protocol::envelope::{self, Bounds, Incoming};
+
+    use super::*;
+    use crate::edge::Event;
+    use crate::server::Server;
+    use crate::testing;
+    use crate::tool::Tool;
+
+    fn message(value: &Value) -> Message {
+        match envelope::read(value.to_string().into(), Bounds::default()) {
+            Ok(Incoming::One(message)) => message,
+            _ => panic!("not one message: {value}"),
+        }
+    }
+
+    /// Begins a call before anything that was begun is polled, as another thread may.
+    fn begin_tool(core: &Arc<Core>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
+        let params = json!({ "name": tool });
+        let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
+        match begin(core, session, message(&call), &Carriage { may_ask: true, env: Env::NONE }) {
+            Begun::Exchange(exchange) => exchange,
+            Begun::Answer(answer) => panic!("answered with {}", answer.message),
+            Begun::Accepted => panic!("accepted"),
+        }
+    }
+
+    fn answer(polled: Poll<Event>) -> Option<Value> {
+        match polled {
+            Poll::Ready(Event::Answer(answer)) => Some(serde_json::from_str(&answer.message).unwrap()),
+            Poll::Pending => None,
+            Poll::Ready(_) => panic!("neither an answer nor a wait"),
+        }
+    }
+
+    #[test]
+    fn of_two_requests_with_one_id_that_come_at_once_only_one_goes_on() {
+        let gone_on = Arc::new(AtomicUsize::new(0));
+        let counted = gone_on.clone();
+        let wait = Tool::new("wait").run(move || {
+            let gone_on = counted.clone();
+            async move {
+                std::future::poll_fn(|_| match gone_on.fetch_add(1, Ordering::SeqCst) {
+                    0 | 1 => Poll::Pending,
+                    _ => Poll::Ready(()),
+                })
+                .await;
+                "waited"
+            }
+        });
+        let core =
+            testing::core(&Server::new("s").with(wait).with(Tool::new("quick").run(async || "at once")));
+        let session = testing::session(&core, Revision::NEWEST_LEGACY);
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        let [mut first, mut second] = [(); 2].map(|()| begin_tool(&core, &session, "wait"));
+        let mut quick = begin_tool(&core, &session, "quick");
+        assert!(answer(second.poll_event(&mut cx)).is_none(), "the one that comes first has the id");
+        let refused = answer(first.poll_event(&mut cx)).expect("the other ends");
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
+        drop(first);
+        let text = |answer: Value| answer["result"]["content"][0]["text"].as_str().map(str::to_owned);
+        assert_eq!(answer(quick.poll_event(&mut cx)).and_then(text).as_deref(), Some("at once"));
+        drop(quick);
+        assert!(session.is_busy(), "the one that goes on is still known");
+        assert_eq!(answer(second.poll_event(&mut cx)).and_then(text).as_deref(), Some("waited"));
+        drop(second);
+        assert!(!session.is_busy());
+        assert_eq!(core.calls(), 0);
     }
 }

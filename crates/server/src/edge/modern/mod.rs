@@ -95,7 +95,7 @@ fn begin_call(
     principal: Principal,
     env: Env,
 ) -> Result<Begun, Refusal> {
-    let mut in_flight = core.admit_call()?;
+    let mut in_flight = core.admit_call(&principal)?;
     let Request { id, params, .. } = request;
     let caller = Caller {
         principal: principal.clone(),

@@ -9,15 +9,19 @@ use trunkline_transport::{Channel, ReceiveError};
 use super::super::stream::write_message;
 use crate::unanswered::Reserved;
 
-/// How many small messages an inbox holds. A large one takes the room of several, so that all together hold no more bytes
-/// than one message of the largest size.
+/// How many small messages an inbox holds.
 const MESSAGES: u32 = 64;
+
+/// How many bytes they may have together. A message takes the room of several small ones, and one that is larger than this
+/// takes all of it: such a one is counted with the large requests of everybody, and these here are not.
+const BYTES: usize = 256 * 1024;
 
 /// Makes an inbox and the channel that reads from it.
 pub(super) fn open(message_bytes: usize) -> (Arc<Inbox>, SseChannel) {
     let (sender, receiver) = mpsc::channel(MESSAGES as usize);
     let room = Arc::new(Semaphore::new(MESSAGES as usize));
-    let inbox = Inbox { sender, room: room.clone(), unit: (message_bytes / MESSAGES as usize).max(1) };
+    let inbox =
+        Inbox { sender, room: room.clone(), unit: (message_bytes.min(BYTES) / MESSAGES as usize).max(1) };
     (Arc::new(inbox), SseChannel { receiver, room, outgoing: Vec::new() })
 }
 
@@ -114,9 +118,21 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_holds_64_small_messages_or_as_many_bytes_as_one_large_one() {
-        for (size, fits) in [(1, 64), (64, 64), (65, 32), (640, 6), (4096, 1)] {
-            let (inbox, mut channel) = open(4096);
+    fn an_inbox_holds_64_small_messages_and_256_kib_unless_one_message_is_larger() {
+        const KIB: usize = 1024;
+        for (limit, size, fits) in [
+            (4 * KIB, 1, 64),
+            (4 * KIB, 64, 64),
+            (4 * KIB, 65, 32),
+            (4 * KIB, 640, 6),
+            (4 * KIB, 4 * KIB, 1),
+            (4096 * KIB, 1, 64),
+            (4096 * KIB, 4 * KIB, 64),
+            (4096 * KIB, 60 * KIB, 4),
+            (4096 * KIB, 64 * KIB, 4),
+            (4096 * KIB, 4096 * KIB, 1),
+        ] {
+            let (inbox, mut channel) = open(limit);
             for _ in 0..fits {
                 assert_eq!(
                     inbox.put(Bytes::from(vec![b'x'; size]), None).now_or_never(),

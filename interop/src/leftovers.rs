@@ -2,6 +2,9 @@
 //! whatever they start in turn.
 
 use std::fs;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::report::{Checked, require};
 
@@ -12,6 +15,24 @@ pub(crate) const MARK: &str = "TRUNKLINE_INTEROP_RUN";
 pub(crate) fn mark() -> String {
     let nanoseconds = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
     format!("{}-{nanoseconds}", std::process::id())
+}
+
+/// How long the last of what a program left may take to go after it, and how often it is looked.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Fails if processes with this mark stay.
+///
+/// Whoever cleans up after a program that has ended goes a moment after it.
+pub(crate) async fn none_stays(mark: &str) -> Checked {
+    let deadline = Instant::now() + GONE_WITHIN;
+    while Instant::now() < deadline {
+        if none_is_left(mark).is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    none_is_left(mark)
 }
 
 /// Fails if a process with this mark is there; where the system does not show environments, nothing is known.

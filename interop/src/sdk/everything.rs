@@ -45,6 +45,7 @@ pub(super) const SERVER: Server = Server {
         ping,
     ],
     legacy: &[],
+    streams: &[],
     modern: &[],
 };
 

@@ -15,6 +15,7 @@ pub(super) const SERVER: Server = Server {
     prepare: |_, _| Ok(()),
     checks: checks![lists, tool, missing_page, prompt, wrong_arguments],
     legacy: &[],
+    streams: &[],
     modern: &[],
 };
 

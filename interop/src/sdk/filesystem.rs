@@ -16,13 +16,14 @@ pub(super) const SERVER: Server = Server {
     prepare,
     checks: checks![roots_are_allowed, write_and_read, outside_is_refused, media, roots_follow],
     legacy: &[],
+    streams: &[],
     modern: &[],
 };
 
 /// The folder that is a root in the beginning, and the one that is it later.
 const FOLDERS: [&str; 2] = ["first", "second"];
 
-fn prepare(options: &Options, answers: &Answers) -> Checked {
+pub(crate) fn prepare(options: &Options, answers: &Answers) -> Checked {
     for folder in FOLDERS {
         std::fs::create_dir_all(options.scratch.join(folder))?;
         std::fs::write(options.scratch.join(folder).join("note.txt"), folder)?;

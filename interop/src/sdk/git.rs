@@ -15,6 +15,7 @@ pub(super) const SERVER: Server = Server {
     prepare: |_, _| Ok(()),
     checks: checks![repository, status, add_and_commit, log, elsewhere],
     legacy: &[],
+    streams: &[],
     modern: &[],
 };
 

@@ -18,10 +18,11 @@ pub(super) const SERVER: Server = Server {
     prepare,
     checks: checks![lists, remember, find, changes_of_the_graph, kept],
     legacy: &[],
+    streams: &[],
     modern: &[],
 };
 
-fn prepare(options: &Options, _: &Answers) -> Checked {
+pub(crate) fn prepare(options: &Options, _: &Answers) -> Checked {
     let file = options.scratch.join("memory.jsonl");
     if file.exists() {
         std::fs::remove_file(file)?;

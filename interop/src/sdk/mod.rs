@@ -3,10 +3,10 @@
 mod changes;
 mod everything;
 mod fetch;
-mod filesystem;
+pub(crate) mod filesystem;
 mod git;
 mod life;
-mod memory;
+pub(crate) mod memory;
 mod offers;
 mod questions;
 mod time;
@@ -44,7 +44,11 @@ struct Server {
     /// Makes ready what has to be there before it starts.
     prepare: fn(&Options, &Answers) -> Checked,
     checks: &'static [Check],
+    /// What a session has beside.
     legacy: &'static [Check],
+    /// What a session over Streamable HTTP has beside.
+    streams: &'static [Check],
+    /// What there is beside where there are no sessions.
     modern: &'static [Check],
 }
 
@@ -86,7 +90,8 @@ const OURS: Server = Server {
         work::timeout,
         work::usable_after_cancel,
     ],
-    legacy: checks![work::ping, work::resume],
+    legacy: checks![work::ping],
+    streams: checks![work::resume],
     modern: checks![work::no_ping],
 };
 
@@ -116,7 +121,9 @@ pub(crate) async fn run(options: &Options, report: &mut Report) -> Result<(), St
         return Ok(());
     };
     let of_era = if peer.is_modern() { server.modern } else { server.legacy };
-    for (name, check) in server.checks.iter().chain(of_era) {
+    let has_streams = !peer.is_modern() && peer.client.server().transport == "streamable-http";
+    let of_transport = if has_streams { server.streams } else { &[] };
+    for (name, check) in server.checks.iter().chain(of_era).chain(of_transport) {
         report.check(name, check(&peer)).await;
     }
     report.check("end", life::end(peer)).await;
@@ -133,7 +140,7 @@ pub(crate) async fn run(options: &Options, report: &mut Report) -> Result<(), St
 }
 
 /// Returns the last word of a path.
-const fn last_word(path: &'static str) -> &'static str {
+pub(crate) const fn last_word(path: &'static str) -> &'static str {
     let bytes = path.as_bytes();
     let mut at = bytes.len();
     #[expect(
@@ -160,7 +167,7 @@ mod tests {
     #[test]
     fn no_server_has_two_checks_of_one_name() {
         for server in SERVERS {
-            let names: Vec<_> = [server.checks, server.legacy, server.modern].concat();
+            let names: Vec<_> = [server.checks, server.legacy, server.streams, server.modern].concat();
             let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
             let unique: std::collections::BTreeSet<_> = names.iter().collect();
             assert_eq!(unique.len(), names.len(), "{}", server.name);

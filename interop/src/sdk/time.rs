@@ -14,6 +14,7 @@ pub(super) const SERVER: Server = Server {
     prepare: |_, _| Ok(()),
     checks: checks![lists, now, convert, wrong_zone, unknown_tool, no_changes],
     legacy: &[],
+    streams: &[],
     modern: &[],
 };
 

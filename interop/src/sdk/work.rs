@@ -7,7 +7,6 @@ use futures_util::future::{Either, join_all, select};
 use serde_json::{Value, json};
 use trunkline_client::{Error, Progress};
 
-use crate::options::At;
 use crate::peer::Peer;
 use crate::report::{Checked, has, require, same};
 use crate::seen::Seen;
@@ -105,13 +104,10 @@ pub(super) async fn no_ping(peer: &Peer<'_>) -> Checked {
     }
 }
 
-/// A stream that the server drops in the middle of a call is taken up again; over pipes the tool drops nothing.
+/// A stream that the server drops in the middle of a call is taken up again.
 pub(super) async fn resume(peer: &Peer<'_>) -> Checked {
     let began = std::time::Instant::now();
     has(&peer.say("interrupt").await?, "went on")?;
-    if let At::Url(_) = peer.options.at {
-        // The server says that it is to be waited for 50 ms.
-        require(began.elapsed() >= Duration::from_millis(45), "the stream was not dropped at all")?;
-    }
-    Ok(())
+    // The server says that it is to be left alone for 50 ms.
+    require(began.elapsed() >= Duration::from_millis(45), "the stream was not dropped at all")
 }

@@ -1,0 +1,103 @@
+//! Checks that are more than one run, or that look closer.
+
+use serde_json::json;
+use trunkline_client::transport::Command;
+use trunkline_client::transport::process::{Exit, Finished, Source, run, run_observed};
+
+use super::driver::{Driver, limits, said};
+use crate::leftovers::MARK;
+use crate::page;
+use crate::report::{Checked, has, require, same};
+
+pub(super) async fn info(driver: &Driver<'_>) -> Checked {
+    let info = driver.json(&["info", "--json"]).await?;
+    same(info["revision"].as_str(), Some(driver.revision().as_str()))?;
+    same(info["server"]["name"].as_str(), Some("interop"))?;
+    let transport = if driver.is_fast() { "streamable-http" } else { "stdio" };
+    same(info["transport"].as_str(), Some(transport))?;
+    same(info["capabilities"]["resources"]["subscribe"].as_bool(), Some(true))
+}
+
+pub(super) async fn result_as_json(driver: &Driver<'_>) -> Checked {
+    let result = driver.json(&["call", "add", "a=2", "b=3", "--json"]).await?;
+    same(&result["structuredContent"], &json!({ "sum": 5 }))
+}
+
+pub(super) async fn saved_bytes(driver: &Driver<'_>) -> Checked {
+    let file = driver.options.scratch.join("bytes.bin");
+    let finished = driver.run(&["read", "note://bytes", "--out", "{scratch}/bytes.bin"]).await?;
+    require(finished.exit.success(), said(&finished))?;
+    same(std::fs::read(file)?, [0, 255, 1])
+}
+
+/// Runs the command in a way that lets it be sent signals, and shows what it says to an observer.
+async fn observe(driver: &Driver<'_>, words: &[&str], mut seen: impl FnMut(&str) + Send) -> Checked<Finished> {
+    let file = driver.options.scratch.join("process-id");
+    let inner = driver.command(words)?;
+    let command = Command::new("sh")
+        .args(["-c", r#"echo $$ > "$0"; exec "$@""#])
+        .arg(&file)
+        .arg(inner.program())
+        .args(inner.arguments().iter().cloned())
+        .env(MARK, &driver.mark);
+    let limits = limits();
+    let finished = run_observed(&command, &limits, |line| {
+        if line.source == Source::Stderr {
+            seen(&line.text);
+        }
+    });
+    Ok(finished.await?)
+}
+
+/// Ctrl-C ends the command with its code, and the call at the server.
+pub(super) async fn interrupted(driver: &Driver<'_>) -> Checked {
+    let key = format!("key={}", driver.mark);
+    let progress = tokio::sync::Notify::new();
+    let words = ["call", "hold", &key, "-v"];
+    let holding = observe(driver, &words, |line| {
+        if line.starts_with("progress") {
+            progress.notify_one();
+        }
+    });
+    let interrupting = async {
+        progress.notified().await;
+        let file = driver.options.scratch.join("process-id");
+        let id = std::fs::read_to_string(file)?;
+        let kill = Command::new("kill").args(["-INT", id.trim()]);
+        require(run(&kill, &limits()).await?.exit.success(), "there is nobody to interrupt")
+    };
+    let (held, interrupted) = tokio::join!(holding, interrupting);
+    interrupted?;
+    let held = held?;
+    require(held.exit == Exit::Code(130), said(&held))?;
+    if driver.is_fast() {
+        // Over pipes the server is gone with the command.
+        let finished = driver.run(&["call", "released", &key]).await?;
+        has(&finished.stdout.text(), "released")?;
+    }
+    Ok(())
+}
+
+/// A change that another client causes is told.
+pub(super) async fn watched(driver: &Driver<'_>) -> Checked {
+    let begun = tokio::sync::Notify::new();
+    let watching =
+        observe(driver, &["watch", "--tools", "--count", "1", "--json"], |_| begun.notify_one());
+    let changing = async {
+        begun.notified().await;
+        driver.run(&["call", "change", "what=tools"]).await
+    };
+    let (watched, changed) = tokio::join!(watching, changing);
+    require(changed?.exit.success(), "nothing was changed")?;
+    let watched = watched?;
+    require(watched.exit.success(), said(&watched))?;
+    has(&watched.stdout.text(), "extra")
+}
+
+pub(super) async fn fetched(driver: &Driver<'_>) -> Checked {
+    let url = format!("url=http://{}/page", page::serve().await?);
+    let tool = driver.run(&["call", "fetch", &url]).await?;
+    has(&tool.stdout.text(), page::WORDS)?;
+    let prompt = driver.run(&["prompt", "fetch", &url]).await?;
+    has(&prompt.stdout.text(), page::WORDS)
+}

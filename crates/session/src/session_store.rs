@@ -19,6 +19,14 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Every implementation passes [`contract::sessions`](crate::contract::sessions).
 ///
 /// Cancel safety: a future dropped before it is ready may or may not have had its effect, never half of it.
+///
+/// The test that a store of your own needs is one line, here with the one in memory:
+///
+/// ```
+/// use trunkline_session::{MemorySessions, contract};
+///
+/// contract::sessions(MemorySessions::new);
+/// ```
 pub trait SessionStore: Send + Sync + Debug + 'static {
     /// Stores a new session and starts its idle clock.
     ///

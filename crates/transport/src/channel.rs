@@ -8,6 +8,49 @@ use bytes::Bytes;
 /// A channel is driven by one task. Messages may be received while sent ones still wait, and sending only queues: the
 /// driver flushes once for everything that it queued in one turn, which is what makes a channel fast. The driver stops
 /// receiving while [`Channel::queued`] is high, so a peer that does not read cannot make us hold ever more.
+///
+/// A channel around another that counts what comes:
+///
+/// ```
+/// use std::io;
+/// use std::task::{Context, Poll};
+///
+/// use bytes::Bytes;
+/// use trunkline_transport::{Channel, ReceiveError, mock};
+///
+/// struct Counted<C> {
+///     inner: C,
+///     received: usize,
+/// }
+///
+/// impl<C: Channel> Channel for Counted<C> {
+///     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+///         let received = self.inner.poll_receive(cx);
+///         self.received += usize::from(matches!(received, Poll::Ready(Some(Ok(_)))));
+///         received
+///     }
+///
+///     fn send(&mut self, message: &str) {
+///         self.inner.send(message);
+///     }
+///
+///     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+///         self.inner.poll_flush(cx)
+///     }
+///
+///     fn queued(&self) -> usize {
+///         self.inner.queued()
+///     }
+/// }
+///
+/// let (mock, inner) = mock();
+/// mock.receive("{}");
+/// let mut channel = Counted { inner, received: 0 };
+/// let mut cx = Context::from_waker(std::task::Waker::noop());
+/// assert!(channel.poll_receive(&mut cx).is_ready());
+/// assert!(channel.poll_receive(&mut cx).is_pending());
+/// assert_eq!(channel.received, 1);
+/// ```
 pub trait Channel: Send + 'static {
     /// Polls for the next message; `None` means that the peer will send no more.
     ///

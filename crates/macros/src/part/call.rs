@@ -31,18 +31,28 @@ impl Names {
 }
 
 /// Writes the items that a handler's closure needs: the type of its arguments, and their defaults.
-pub(super) fn items(handler: &Handler) -> TokenStream {
+///
+/// Where it is `strict`, an argument that the function does not have is refused by the type; the mark tells the server that it
+/// need not look for one itself.
+pub(super) fn items(handler: &Handler, strict: bool) -> TokenStream {
     let mut fields = handler.arguments().map(Argument::field).peekable();
     if fields.peek().is_none() {
         return TokenStream::new();
     }
     let defaults = handler.arguments().filter_map(Argument::default_item);
+    let strict = strict.then(|| {
+        quote! {
+            #[serde(deny_unknown_fields)]
+            #[schemars(extend("x-trunkline-strict" = true))]
+        }
+    });
     quote! {
         #(#defaults)*
 
         #[derive(::trunkline::__private::serde::Deserialize, ::trunkline::__private::schemars::JsonSchema)]
         #[serde(crate = "::trunkline::__private::serde")]
         #[schemars(crate = "::trunkline::__private::schemars")]
+        #strict
         struct __Arguments {
             #(#fields),*
         }

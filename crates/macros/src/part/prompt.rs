@@ -16,7 +16,7 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
     let (name, described) = (&described.name, described.calls());
     let arguments = handler.arguments().map(argument);
     let completions = handler.arguments().filter_map(completion);
-    let items = call::items(handler);
+    let items = call::items(handler, false);
     let closure = call::closure(handler, |returned| {
         let span = handler.returns.resolved_at(Span::mixed_site());
         quote_spanned!(span=> ::trunkline::__private::returned::prompt(#returned))

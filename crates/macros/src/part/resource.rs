@@ -22,7 +22,7 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
 
     let (name, described) = (&described.name, described.calls());
     let completions = handler.arguments().filter_map(completion);
-    let items = call::items(handler);
+    let items = call::items(handler, false);
     let traits =
         ["ReadAsItIs", "ReadOkAsItIs", "ReadInResultOfOption", "ReadInResult", "ReadInOption", "ReadAsJson"];
     let closure = call::closure(handler, |returned| converted("for_read", &traits, handler, returned));

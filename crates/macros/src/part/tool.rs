@@ -26,7 +26,7 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
         let (name, header) = (&argument.name, argument.header.as_ref()?);
         Some(quote!(.mirror(#name, #header)))
     });
-    let items = call::items(handler);
+    let items = call::items(handler, true);
     let traits = ["ToolAsItIs", "ToolOkAsItIs", "ToolInResult", "ToolAsJson"];
     let closure = call::closure(handler, |returned| converted("for_tool", &traits, handler, returned));
     let run = at_returned("run", handler);

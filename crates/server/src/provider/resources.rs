@@ -12,6 +12,32 @@ use crate::registry::Offers;
 use crate::resource::{Resource, ResourceTemplate};
 
 /// A source of resources that are known only at run time.
+///
+/// ```
+/// use trunkline_server::protocol::model::{self, ReadResult, ResourceContents};
+/// use trunkline_server::{BoxFuture, Context, ResourceProvider, Server, ToolError};
+///
+/// struct Shelf(Vec<String>);
+///
+/// impl ResourceProvider for Shelf {
+///     fn source(&self) -> String {
+///         "shelf".to_owned()
+///     }
+///
+///     fn resources(&self) -> Vec<model::Resource> {
+///         self.0.iter().map(|book| model::Resource::new(format!("book://{book}"), book)).collect()
+///     }
+///
+///     fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+///         let there = self.0.iter().any(|book| uri == format!("book://{book}"));
+///         let read = there.then(|| ReadResult::new(vec![ResourceContents::text(uri, "Once upon a time")]));
+///         Box::pin(async { Ok(read) })
+///     }
+/// }
+///
+/// let server = Server::new("library").resources_from(Shelf(vec!["tale".to_owned()]));
+/// assert!(server.handle().is_ok());
+/// ```
 pub trait ResourceProvider: Send + Sync + 'static {
     /// Returns what the provider calls itself, for messages about URIs that two sources have.
     fn source(&self) -> String;

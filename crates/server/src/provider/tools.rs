@@ -15,6 +15,37 @@ use crate::tool::Tool;
 ///
 /// Arguments are always checked against the tool's input schema before [`ToolProvider::call`], and structured content
 /// against its output schema afterwards.
+///
+/// ```
+/// use serde_json::json;
+/// use trunkline_server::protocol::Raw;
+/// use trunkline_server::protocol::model::{self, CallToolResult};
+/// use trunkline_server::{BoxFuture, Context, Server, ToolError, ToolProvider};
+///
+/// struct Fruit(Vec<String>);
+///
+/// impl ToolProvider for Fruit {
+///     fn source(&self) -> String {
+///         "fruit".to_owned()
+///     }
+///
+///     fn tools(&self) -> Vec<model::Tool> {
+///         let schema = Raw::from(&json!({ "type": "object" }));
+///         self.0.iter().map(|name| model::Tool::new(name, schema.clone())).collect()
+///     }
+///
+///     fn call(&self, tool: &str, _: Context, _: Raw) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
+///         let said = CallToolResult::text(format!("one {tool}"));
+///         Box::pin(async { Ok(said) })
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let server = Server::new("shop").tools_from(Fruit(vec!["pear".to_owned()]));
+/// let result = server.call("pear", json!({})).await.unwrap();
+/// assert_eq!(result.content[0].as_text(), Some("one pear"));
+/// # });
+/// ```
 pub trait ToolProvider: Send + Sync + 'static {
     /// Returns what the provider calls itself, for messages about names that two sources have.
     fn source(&self) -> String;

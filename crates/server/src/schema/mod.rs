@@ -19,11 +19,22 @@ pub(crate) struct InputSchema {
     pub(crate) says_more: bool,
 }
 
+/// The mark of a type that itself refuses properties which it does not have, so that nothing else must look for them. The
+/// attributes of functions put it there, and nobody sees it.
+const STRICT: &str = "x-trunkline-strict";
+
 /// Makes the schema of a type that arguments are read into.
 pub(crate) fn input<T: JsonSchema>() -> InputSchema {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let mut schema = generate::<T>(settings);
-    let says_more = surplus::says_more(&Value::Object(schema.clone()));
+    let says_more = match schema.remove(STRICT) {
+        Some(_) => {
+            let mut checked = schema.clone();
+            checked.remove("additionalProperties");
+            surplus::says_more(&Value::Object(checked))
+        }
+        None => surplus::says_more(&Value::Object(schema.clone())),
+    };
     // The protocol wants the word even where alternatives or a map already imply it.
     schema.entry("type").or_insert_with(|| "object".into());
     drop_machine_formats(&mut schema);

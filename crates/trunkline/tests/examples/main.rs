@@ -29,6 +29,10 @@ mod read_file;
 mod sampling;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
+#[path = "../../../../examples/voice.rs"]
+mod voice;
+#[cfg(test)]
+#[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/workspace_analyzer.rs"]
 mod workspace_analyzer;
 
@@ -39,7 +43,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::caller::Caller;
-    use crate::{api_key, book, client, demo, read_file, sampling, workspace_analyzer};
+    use crate::{api_key, book, client, demo, read_file, sampling, voice, workspace_analyzer};
 
     const KEY: &str = "sk-sentinel-0123456789";
 
@@ -168,6 +172,30 @@ mod tests {
         assert_eq!(client::say_hi(Server::new("echo").with(echo)).await.unwrap(), "hi");
         let nowhere = client::say_hi("/nowhere/to/be/found").await.unwrap_err();
         assert!(nowhere.to_string().contains("/nowhere/to/be/found"), "{nowhere}");
+    }
+
+    #[tokio::test]
+    async fn the_voice_is_heard_where_there_is_sound_and_read_where_there_is_none() {
+        use trunkline::transport::Channel as _;
+
+        let host = voice::server().host(trunkline::HostOptions::default()).unwrap();
+        for (revision, kind) in [("2024-11-05", "text"), ("2025-03-26", "audio"), ("2025-11-25", "audio")] {
+            let mut channel = host.connect();
+            let client = json!({ "name": "test", "version": "1" });
+            let hello = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": client });
+            let mut answer = Value::Null;
+            for (method, params) in [("initialize", hello), ("tools/call", json!({ "name": "note" }))] {
+                channel.send(
+                    &json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string(),
+                );
+                let message = std::future::poll_fn(|cx| {
+                    let _ = channel.poll_flush(cx);
+                    channel.poll_receive(cx)
+                });
+                answer = serde_json::from_slice(&message.await.unwrap().unwrap()).unwrap();
+            }
+            assert_eq!(answer["result"]["content"][0]["type"], kind, "{revision}: {answer}");
+        }
     }
 
     #[tokio::test]

@@ -70,6 +70,7 @@ async fn a_function_becomes_a_tool_with_its_schema() {
             "type": "object",
             "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
             "required": ["a", "b"],
+            "additionalProperties": false,
         },
         "outputSchema": { "type": "integer" },
     });
@@ -77,6 +78,18 @@ async fn a_function_becomes_a_tool_with_its_schema() {
     assert_eq!(call(&server, "add", json!({ "a": 2, "b": 3 })).await, json!(5));
     let wrong = call(&server, "add", json!({ "a": "two", "b": 3 })).await;
     assert!(wrong.as_str().unwrap().contains("`a`"), "{wrong}");
+}
+
+#[tokio::test]
+async fn an_argument_that_the_function_does_not_have_is_refused_by_name() {
+    let server = Server::new("test").with(add).with(search);
+    for (tool, arguments) in
+        [("add", json!({ "a": 2, "b": 3, "c": 4 })), ("search.papers", json!({ "query": "x", "c": 4 }))]
+    {
+        let refused = call(&server, tool, arguments).await;
+        let refused = refused.as_str().unwrap_or_default();
+        assert!(refused.starts_with("!Invalid arguments: ") && refused.contains("'c'"), "{tool}: {refused}");
+    }
 }
 
 #[tokio::test]
@@ -98,6 +111,7 @@ async fn options_and_parameters_describe_the_tool() {
                 "type": { "type": ["string", "null"] },
             },
             "required": ["query"],
+            "additionalProperties": false,
         },
         "annotations": { "readOnlyHint": true, "idempotentHint": true, "openWorldHint": false },
     });

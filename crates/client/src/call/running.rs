@@ -50,10 +50,11 @@ pub(crate) enum Waited {
 
 /// What happened while questions were being answered.
 #[derive(Debug)]
-pub(crate) enum Meanwhile {
+#[non_exhaustive]
+pub enum Meanwhile {
     /// The call is over; nobody waits for answers any more.
     Over,
-    /// The server takes a question back.
+    /// The server takes the question of this key back.
     Withdrawn(String),
 }
 
@@ -188,7 +189,10 @@ impl Running {
                 self.open.push(Open { key: key.clone(), id });
                 Ok(Some((key, question)))
             }
-            Some(Err(refusal)) => {
+            Some(Err((refusal, undeclared))) => {
+                if let (Some(question), Some(tell)) = (undeclared, &call.observer.undeclared) {
+                    tell(&question);
+                }
                 inner.carrier.post(self.session.edge.answer(&id, Err(&refusal))).await?;
                 Ok(None)
             }

@@ -89,6 +89,16 @@ impl Context {
         self.shared.note_progress(done.into(), total, Some(message.into()));
     }
 
+    /// Passes on progress that somebody else reports.
+    pub fn carry_progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        self.shared.note_progress(done, total, message);
+    }
+
+    /// Passes on a log message that somebody else writes, if the caller wants messages of this severity.
+    pub fn carry_log(&self, level: Level, logger: Option<String>, data: Raw) {
+        self.shared.note_log(level, logger, || data);
+    }
+
     /// Sends a log message, if the caller wants messages of this severity.
     pub fn log(&self, level: Level, data: impl Serialize) {
         self.shared.note_log(level, None, || Raw::from_value(&data).unwrap_or(Raw::NULL));

@@ -25,6 +25,7 @@ use trunkline_transport::process::Process;
 use self::driver::Driver;
 use self::slot::Slot;
 use super::{Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+use crate::error::Error;
 
 /// Notifications and answers that wait to be written; beyond it whoever posts one waits.
 const MOST_POSTS: usize = 64;
@@ -129,6 +130,11 @@ impl Carrier for ChannelCarrier {
             shared.tell(Command::Post { body, answers, sent, _place: place })?;
             written.await.map_err(|_| gone())
         })
+    }
+
+    fn epitaph(&self) -> Option<String> {
+        let gone = self.shared.lock().gone.clone();
+        gone.map(|loss| Error::from(loss).to_string())
     }
 
     fn is_over(&self) -> bool {

@@ -275,6 +275,11 @@ impl Client {
         self.inner.run(&call, given).await
     }
 
+    /// Reports whether the connection is gone for good.
+    pub fn is_closed(&self) -> bool {
+        self.inner.carrier.is_over()
+    }
+
     /// Waits until the connection is gone for good, and says how that came. A server without a standing connection is never
     /// gone for good.
     pub async fn closed(&self) -> String {

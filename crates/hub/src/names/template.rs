@@ -36,10 +36,14 @@ enum Form {
 #[non_exhaustive]
 pub enum NameTemplateError {
     /// It lacks a part, or has one twice, or has them in the wrong order.
-    #[error("a template for names has `{{server}}` once and then `{{tool}}` once, such as `{{server}}__{{tool}}`")]
+    #[error(
+        "a template for names has `{{server}}` once and then `{{tool}}` once, such as `{{server}}__{{tool}}`"
+    )]
     Parts,
     /// It has a character that names may not have, or more of them than leave room for a name.
-    #[error("around `{{server}}` and `{{tool}}` a template for names has at most 24 letters, digits, `_` and `-`")]
+    #[error(
+        "around `{{server}}` and `{{tool}}` a template for names has at most 24 letters, digits, `_` and `-`"
+    )]
     Characters,
 }
 
@@ -121,7 +125,9 @@ impl fmt::Display for NameTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Form::Untouched => f.write_str("{tool}"),
-            Form::Composed { before, between, after } => write!(f, "{before}{{server}}{between}{{tool}}{after}"),
+            Form::Composed { before, between, after } => {
+                write!(f, "{before}{{server}}{between}{{tool}}{after}")
+            }
         }
     }
 }
@@ -178,7 +184,10 @@ mod tests {
     #[test]
     fn a_template_is_read_back_as_it_was_written_and_refused_where_it_makes_no_names() {
         for text in ["{tool}", "{server}__{tool}", "mcp__{server}__{tool}", "x-{server}_{tool}-y"] {
-            assert_eq!(text.parse::<NameTemplate>().map(|template| template.to_string()).as_deref(), Ok(text));
+            assert_eq!(
+                text.parse::<NameTemplate>().map(|template| template.to_string()).as_deref(),
+                Ok(text)
+            );
         }
         for (text, error) in [
             ("", NameTemplateError::Parts),

@@ -166,9 +166,9 @@ fn join_instructions<O>(offers: &[Offer<O>]) -> Option<String> {
         ([], _) => None,
         ([(_, text)], [_]) => Some(text.clone()),
         (several, _) => {
-            let parts: Vec<_> = several.iter().map(|(server, text)| format!("# {server}\n\n{text}")).collect();
+            let parts: Vec<_> =
+                several.iter().map(|(server, text)| format!("# {server}\n\n{text}")).collect();
             Some(parts.join("\n\n"))
         }
     }
 }
-

@@ -114,8 +114,10 @@ mod tests {
 
     #[test]
     fn marks_that_make_no_sense_are_removed_and_others_are_kept() {
-        let good = json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } } });
-        let bad = json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "a b" } } });
+        let good =
+            json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } } });
+        let bad =
+            json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "a b" } } });
         let kept = entry(&good);
         assert_eq!(kept.mirrored().unwrap().iter().next().unwrap().header(), "Mcp-Param-A");
         assert!(kept.list_item(Revision::NEWEST).as_str().contains(MIRROR_MARK));

@@ -17,7 +17,11 @@ pub(super) fn list() -> Tool {
         },
         "additionalProperties": false,
     });
-    described(LIST, "Lists the resources that MCP servers offer: server, uri, name, description and media type.", &schema)
+    described(
+        LIST,
+        "Lists the resources that MCP servers offer: server, uri, name, description and media type.",
+        &schema,
+    )
 }
 
 pub(super) fn read() -> Tool {

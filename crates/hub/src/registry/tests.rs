@@ -106,7 +106,10 @@ fn a_resource_is_its_owners_and_never_guessed() {
     assert_eq!(names(&registry.templates), ["a:{id}", "b:{id}"]);
     let told: Vec<_> = registry.collisions.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 2);
-    assert!(told[0].starts_with("resource `x:both` would be of several servers: `x:both` of `a`"), "{told:?}");
+    assert!(
+        told[0].starts_with("resource `x:both` would be of several servers: `x:both` of `a`"),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -39,6 +39,11 @@ impl Carried {
         self.members.get(key)
     }
 
+    /// Returns the result as its maker wrote it.
+    pub fn to_raw(&self) -> Raw {
+        self.members.to_raw()
+    }
+
     /// Returns what the result carries for others, without what was for this hop alone.
     pub(super) fn meta(&self) -> Option<Members> {
         let meta = self.members.get("_meta")?.members().ok()?;

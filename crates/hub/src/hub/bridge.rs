@@ -11,11 +11,11 @@ impl Hub {
     ///
     /// # Errors
     /// The server cannot be connected to.
-    pub async fn bridge(server: ServerConfig, options: HubOptions) -> Result<Self, ManageError> {
+    pub async fn bridge(mut server: ServerConfig, options: HubOptions) -> Result<Self, ManageError> {
         let options =
             HubOptions { names: NameTemplate::untouched(), resource_tools: ResourceTools::Absent, ..options };
         let hub = Self::speaking(options, SpeaksFor::ItsServer);
-        let server = ServerConfig { enabled: true, start: Start::Eager, ..server };
+        (server.enabled, server.start) = (true, Start::Eager);
         match hub.set_servers(vec![server]).await.failed.pop() {
             None => Ok(hub),
             Some((server, reason)) => Err(ManageError::Unavailable { server, reason }),

@@ -78,6 +78,7 @@ enum Command {
         slot: Arc<Slot>,
         may_ask: bool,
         is_cancellable: bool,
+        stands: bool,
     },
     Post {
         body: String,
@@ -264,9 +265,10 @@ impl Waiting {
     }
 
     fn send(&mut self, outgoing: Outgoing) -> Result<(), Loss> {
-        let is_cancellable = outgoing.is_cancellable();
+        let (is_cancellable, stands) = (outgoing.is_cancellable(), outgoing.stands());
         let Outgoing { id, body, may_ask, .. } = outgoing;
-        self.shared.tell(Command::Request { id, body, slot: self.slot.clone(), may_ask, is_cancellable })?;
+        let slot = self.slot.clone();
+        self.shared.tell(Command::Request { id, body, slot, may_ask, is_cancellable, stands })?;
         self.stage = Stage::InFlight;
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::fixture::{self, Server};
 use crate::table::Table;
 use crate::tools::{self, Tools};
-use crate::verdict::Verdict;
+use crate::verdict::{Check, Verdict};
 use crate::{Outcome, run};
 
 /// The revisions whose required scenarios the suite has frozen.
@@ -44,7 +44,7 @@ struct Choice {
 }
 
 pub(crate) fn command(mut args: Args) -> Outcome {
-    let client = args.choice(&["server", "client"]).as_deref() == Some("client");
+    let half = args.choice(&["server", "client"]);
     let choice = Choice { spec_version: args.value("--spec-version")?, quick: args.flag("--quick") };
     let verbose = args.flag("--verbose");
     let url = args.value("--url")?;
@@ -52,19 +52,34 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     args.finish()?;
     let runs = plan(&choice)?;
     let tools = tools::install()?;
-    if client || client_command.is_some() {
+    // Who names something to be tested wants that tested and nothing else.
+    let wanted = |name: &str, given: bool| match &half {
+        Some(half) => half == name,
+        None => given || (url.is_none() && client_command.is_none()),
+    };
+    let (server, client) = (wanted("server", url.is_some()), wanted("client", client_command.is_some()));
+    let mut bad = 0;
+    if server {
+        bad += match url {
+            Some(url) => judge(&tools, &Subject::Server(url), &runs, verbose)?,
+            None => {
+                // One process for all runs: a server must not mind what earlier clients spoke.
+                let server = Server::start(&fixture::build("everything-server")?)?;
+                judge(&tools, &Subject::Server(server.url("http", "/mcp")), &runs, verbose)?
+            }
+        };
+    }
+    if client {
         let command = match client_command {
             Some(command) => command,
             None => fixture::build("everything-client")?.display().to_string(),
         };
-        return judge(&tools, &Subject::Client(command), &runs, verbose);
+        bad += judge(&tools, &Subject::Client(command), &runs, verbose)?;
     }
-    if let Some(url) = url {
-        return judge(&tools, &Subject::Server(url), &runs, verbose);
+    if bad > 0 {
+        return Err(format!("the conformance suite has {bad} complaints").into());
     }
-    // One process for all runs: a server must not mind what earlier clients spoke.
-    let server = Server::start(&fixture::build("everything-server")?)?;
-    judge(&tools, &Subject::Server(server.url("http", "/mcp")), &runs, verbose)
+    Ok(())
 }
 
 /// Lists the runs: the scored sets, then everything the suite has at each revision, then the extensions.
@@ -97,33 +112,32 @@ fn plan(choice: &Choice) -> Outcome<Vec<Run>> {
     Ok(runs)
 }
 
-fn judge(tools: &Tools, subject: &Subject, runs: &[Run], verbose: bool) -> Outcome {
-    let results = fixture::results_folder("conformance")?;
+/// Runs the suite against a subject, and counts what fails it.
+fn judge(tools: &Tools, subject: &Subject, runs: &[Run], verbose: bool) -> Outcome<usize> {
+    let results = fixture::results_folder(subject.results())?;
     let mut table =
         Table::new(&["run", "scenarios", "success", "skipped", "info", "warning", "failure", "exempt"]);
     let mut bad = 0;
     for run in runs {
         let verdict = run_suite(tools, subject, run, &results)?;
-        bad += show(&run.name, &verdict, verbose);
+        bad += show(&run.name, subject, &verdict, verbose);
         table.row(row(&run.name, &verdict));
     }
     print!("\n{}", table.render());
     println!("Everything the suite wrote is in {}.", results.display());
-    if bad > 0 {
-        return Err(format!("the conformance suite has {bad} complaints").into());
-    }
-    Ok(())
+    Ok(bad)
 }
 
 fn run_suite(tools: &Tools, subject: &Subject, run: &Run, results: &Path) -> Outcome<Verdict> {
-    println!("conformance {}", run.arguments.join(" "));
+    println!("conformance {} {}", subject.half(), run.arguments.join(" "));
     let folder = results.join(&run.name);
     let log = results.join(format!("{}.log", run.name));
     std::fs::create_dir_all(&folder)?;
     let mut command = suite(tools, subject);
     command.args(&run.arguments).arg("--output-dir").arg(&folder);
     let status = run::run_logged(&mut command, &log, RUN_LIMIT)?;
-    let verdict = Verdict::read(&folder).map_err(|error| format!("{error}; see {}", log.display()))?;
+    let mut verdict = Verdict::read(&folder).map_err(|error| format!("{error}; see {}", log.display()))?;
+    verdict.read_summary(&std::fs::read_to_string(&log)?);
     // The suite ends with 1 when a check failed; any other end means that it broke down itself.
     let explained = verdict.bad().count() + verdict.exempt() > 0;
     if status.success() || (status.code() == Some(1) && explained) {
@@ -137,23 +151,46 @@ fn suite(tools: &Tools, subject: &Subject) -> Command {
     let mut command = run::command(&tools.node);
     command.arg(&tools.conformance);
     match subject {
-        Subject::Server(url) => command.args(["server", "--url", url]),
-        Subject::Client(line) => command.args(["client", "--command", line]),
+        Subject::Server(url) => command.args([subject.half(), "--url", url]),
+        Subject::Client(line) => command.args([subject.half(), "--command", line]),
     };
     command
 }
 
+impl Subject {
+    fn half(&self) -> &'static str {
+        match self {
+            Self::Server(_) => "server",
+            Self::Client(_) => "client",
+        }
+    }
+
+    fn results(&self) -> &'static str {
+        match self {
+            Self::Server(_) => "conformance",
+            Self::Client(_) => "conformance-client",
+        }
+    }
+
+    /// Tells whether a check that was not made fails the run: what a client does is all up to its fixture, and there is
+    /// nothing that it could not do.
+    fn may_skip(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+}
+
 /// Prints what needs to be seen and counts the checks that fail the run.
-fn show(run: &str, verdict: &Verdict, verbose: bool) -> usize {
+fn show(run: &str, subject: &Subject, verdict: &Verdict, verbose: bool) -> usize {
+    let print = |check: &Check| {
+        println!("  {} {run} {} {}: {}", check.status, check.scenario, check.id, check.message);
+    };
     for check in
         verdict.checks.iter().filter(|check| verbose && matches!(check.status.as_str(), "SKIPPED" | "INFO"))
     {
-        println!("  {} {run} {} {}: {}", check.status, check.scenario, check.id, check.message);
+        print(check);
     }
-    for check in verdict.bad() {
-        println!("  {} {run} {} {}: {}", check.status, check.scenario, check.id, check.message);
-    }
-    verdict.bad().count()
+    let skipped = verdict.skipped().filter(|_| !subject.may_skip());
+    verdict.bad().chain(skipped).inspect(|check| print(check)).count()
 }
 
 fn row(run: &str, verdict: &Verdict) -> Vec<String> {

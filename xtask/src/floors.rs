@@ -31,7 +31,7 @@ const PROTOCOL_MAY_USE: &[&str] =
     &["base64", "bytes", "bytestring", "itoa", "memchr", "serde", "serde_json", "smallvec", "thiserror"];
 
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
-const MOST_PACKAGES: usize = 275;
+const MOST_PACKAGES: usize = 300;
 
 /// Where a package stands in the house.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

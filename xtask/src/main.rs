@@ -6,6 +6,7 @@
 )]
 
 mod args;
+mod argv;
 mod browser;
 mod conformance;
 mod fixture;
@@ -37,6 +38,7 @@ cargo xtask COMMAND
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   instructions what a call costs, in instructions [--save]
+  argv         calls of random programs, read back [N]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
         "instructions" => instructions::command(args),
+        "argv" => argv::command(args),
         "soak" => soak::command(args),
         "browser" => browser::command(args),
         "tools" => args.finish().and_then(|()| tools::install().map(drop)),

@@ -15,6 +15,7 @@ const STEPS: &[(&str, Step)] = &[
     ("docs", docs),
     ("test", || cargo(&["test", "--workspace"])),
     ("fuzz", || cargo(&["test", "--manifest-path", "fuzz/Cargo.toml"])),
+    ("borrowed", || cargo(&["test", "--manifest-path", "examples/borrowed/Cargo.toml"])),
     ("sqlite", || cargo(&["test", "--manifest-path", "examples/sqlite/Cargo.toml"])),
     ("bench", || cargo(&["check", "--manifest-path", "bench/Cargo.toml"])),
     ("instructions", || instructions::command(no_options())),
@@ -84,12 +85,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz sqlite bench instructions conformance interop browser";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test sqlite instructions conformance interop browser"
+            "fmt clippy test borrowed sqlite instructions conformance interop browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

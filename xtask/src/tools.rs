@@ -11,14 +11,25 @@ const PINS: &[(&str, &str, &str)] = &[
     ("@modelcontextprotocol/conformance", "0.2.0-alpha.12", NODE_LOCK),
     ("@modelcontextprotocol/sdk", "1.32.2", NODE_LOCK),
     ("@modelcontextprotocol/client", "2.4.0", NODE_LOCK),
+    ("@modelcontextprotocol/server", "2.4.0", NODE_LOCK),
+    ("@modelcontextprotocol/node", "2.1.2", NODE_LOCK),
+    ("@modelcontextprotocol/server-everything", "2026.8.31", NODE_LOCK),
+    ("@modelcontextprotocol/server-filesystem", "2026.8.31", NODE_LOCK),
+    ("@modelcontextprotocol/server-memory", "2026.8.31", NODE_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),
     ("mcp", "2.3.0", PYTHON_V2_LOCK),
+    ("mcp", "2.3.0", PYTHON_SERVERS_LOCK),
+    ("mcp-server-fetch", "2026.10.24", PYTHON_SERVERS_LOCK),
+    ("mcp-server-git", "2026.10.19", PYTHON_SERVERS_LOCK),
+    ("mcp-server-time", "2026.10.19", PYTHON_SERVERS_LOCK),
 ];
 
 const NODE_MANIFEST: &str = "interop/node/package.json";
 const NODE_LOCK: &str = "interop/node/package-lock.json";
 const PYTHON_V1_LOCK: &str = "interop/python/requirements-v1.txt";
 const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
+/// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
+const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
 
 /// The file whose presence says that a folder is complete, holding the lock file that it was made from.
 const STAMP: &str = "installed-from";
@@ -33,6 +44,8 @@ pub(crate) struct Tools {
     pub(crate) node_folder: PathBuf,
     pub(crate) python_v1: PathBuf,
     pub(crate) python_v2: PathBuf,
+    /// Published servers are the scripts beside it.
+    pub(crate) python_servers: PathBuf,
 }
 
 /// Installs whatever is missing or was installed from another lock file.
@@ -45,6 +58,7 @@ pub(crate) fn install() -> Outcome<Tools> {
         conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
         python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
         python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
+        python_servers: install_python(&folder.join("python-servers"), PYTHON_SERVERS_LOCK)?,
         node_folder,
     })
 }
@@ -136,7 +150,7 @@ mod tests {
             assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
             assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
         }
-        for file in [PYTHON_V1_LOCK, PYTHON_V2_LOCK] {
+        for file in [PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_SERVERS_LOCK] {
             for line in read(file).lines() {
                 let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
                 assert!(exact, "`{line}` in {file} is not an exact version");

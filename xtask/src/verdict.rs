@@ -11,8 +11,9 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// Extensions that we do not offer: what their scenarios find is shown and does not fail a run.
-const EXEMPT: &[&str] = &["tasks-", "sep-2640-"];
+/// Extensions that we do not offer, and authorization, which our client leaves to whoever gives it a token: what their
+/// scenarios find is counted and does not fail a run.
+const EXEMPT: &[&str] = &["tasks-", "sep-2640-", "auth/"];
 
 /// The length of `-2026-11-15T03-30-07-464Z`, which the suite adds to the name of a scenario.
 const TIMESTAMP_LENGTH: usize = 25;
@@ -92,6 +93,28 @@ impl Verdict {
             ));
         }
         Ok(())
+    }
+
+    /// Takes what the suite says at the end of its log: a client that ended with an error has failed its scenario, and no
+    /// check says so.
+    pub(crate) fn read_summary(&mut self, log: &str) {
+        let failed = log.lines().filter_map(|line| line.trim().strip_prefix("✗ ")?.split_once(": "));
+        for (scenario, outcome) in failed {
+            let is_known = |check: &Check| check.scenario == scenario && check.is_bad();
+            if !self.checks.iter().any(is_known) {
+                self.checks.push(Check {
+                    scenario: scenario.to_owned(),
+                    id: "summary".to_owned(),
+                    status: "FAILURE".to_owned(),
+                    message: outcome.to_owned(),
+                });
+            }
+        }
+    }
+
+    /// Gives the checks that were not made because the scenario never got there.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| check.status == "SKIPPED" && !check.is_exempt())
     }
 
     /// Counts the checks of each status, leaving out the exempt ones that are bad.
@@ -192,7 +215,31 @@ mod tests {
     #[test]
     fn scenarios_in_a_group_keep_the_name_of_the_group() {
         let verdict = verdict("group", &[("auth/iss-supported", Some(&one_check("WARNING")))]).unwrap();
-        assert_eq!(verdict.bad().next().unwrap().scenario, "auth/iss-supported");
+        assert_eq!(verdict.checks[0].scenario, "auth/iss-supported");
+        assert_eq!((verdict.bad().count(), verdict.exempt()), (0, 1));
+    }
+
+    #[test]
+    fn a_scenario_that_failed_without_a_bad_check_is_bad_all_the_same() {
+        let (success, failure) = (one_check("SUCCESS"), one_check("FAILURE"));
+        let runs = [("initialize", Some(success.as_str())), ("tools_call", Some(failure.as_str()))];
+        let mut verdict = verdict("summary", &runs).unwrap();
+        verdict.read_summary(
+            "✓ ping: 1 passed, 0 failed\n✗ initialize: 1 passed, 1 failed\n✗ tools_call: 0 passed, 1 failed\n\
+             ✗ auth/basic-cimd: 0 passed, 1 failed\n",
+        );
+        let bad: Vec<_> = verdict.bad().map(|check| (check.scenario.as_str(), check.id.as_str())).collect();
+        assert_eq!(bad, [("tools_call", "some-id"), ("initialize", "summary")]);
+        assert_eq!(verdict.exempt(), 1);
+    }
+
+    #[test]
+    fn what_was_skipped_is_told_unless_it_is_exempt() {
+        let skipped = one_check("SKIPPED");
+        let runs = [("initialize", Some(skipped.as_str())), ("sep-2640-client-x", Some(skipped.as_str()))];
+        let verdict = verdict("skipped", &runs).unwrap();
+        let skipped: Vec<_> = verdict.skipped().map(|check| check.scenario.as_str()).collect();
+        assert_eq!(skipped, ["initialize"]);
     }
 
     #[test]

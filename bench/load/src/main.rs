@@ -1,6 +1,7 @@
 //! `load` starts the echo servers, drives them, and prints what they cost beside the physical limit.
 
 mod client;
+mod command;
 mod drive;
 mod instructions;
 mod machine;
@@ -56,6 +57,8 @@ enum Command {
     Start(start::StartArguments),
     /// CPU per call of our client and of rmcp's.
     Client(client::ClientArguments),
+    /// A tool call that runs a command, against the command alone.
+    Command(command::CommandArguments),
     /// User-space instructions per request, by callgrind.
     Instructions(instructions::InstructionArguments),
 }
@@ -71,6 +74,11 @@ fn main() -> ExitCode {
 }
 
 fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
+    // This one needs none of the echo servers.
+    if let Command::Command(arguments) = &command {
+        machine::pin_generator()?;
+        return command::run(arguments);
+    }
     let output = if servers.show_server_output { ServerOutput::Shown } else { ServerOutput::Hidden };
     let binaries = Binaries::locate(servers.ours, output)?;
     if !binaries.have_ours() {
@@ -91,6 +99,7 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         Command::Memory(arguments) => memory::run(&binaries, &arguments),
         Command::Start(arguments) => start::run(&binaries, &arguments),
         Command::Client(arguments) => client::run(&binaries, &arguments),
+        Command::Command(arguments) => command::run(&arguments),
         Command::Instructions(arguments) => instructions::run(&binaries, &arguments),
     }
 }

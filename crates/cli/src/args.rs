@@ -1,12 +1,25 @@
 use clap::{Parser, Subcommand};
 
+use crate::commands::call::CallArgs;
+use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
+use crate::commands::doctor::DoctorArgs;
+use crate::commands::explain::ExplainArgs;
+use crate::commands::help::HelpArgs;
+use crate::commands::info::InfoArgs;
+use crate::commands::prompt::PromptArgs;
+use crate::commands::prompts::PromptsArgs;
+use crate::commands::read::ReadArgs;
+use crate::commands::resources::ResourcesArgs;
+use crate::commands::run::RunArgs;
 use crate::commands::serve::ServeArgs;
+use crate::commands::tools::ToolsArgs;
+use crate::commands::watch::WatchArgs;
 use crate::exit;
 
-/// Serves the Model Context Protocol, every revision of it at once.
+/// Serves and uses the Model Context Protocol, every revision of it.
 #[derive(Debug, Parser)]
-#[command(name = "trunkline", version, arg_required_else_help = true, after_help = exit::TABLE)]
+#[command(name = "trunkline", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::TABLE)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -15,7 +28,20 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Box<ServeArgs>),
+    Tools(Box<ToolsArgs>),
+    Prompts(Box<PromptsArgs>),
+    Resources(Box<ResourcesArgs>),
+    Call(Box<CallArgs>),
+    Read(Box<ReadArgs>),
+    Prompt(Box<PromptArgs>),
+    Complete(Box<CompleteArgs>),
+    Info(Box<InfoArgs>),
+    Watch(Box<WatchArgs>),
+    Doctor(Box<DoctorArgs>),
+    Run(Box<RunArgs>),
+    Explain(ExplainArgs),
     Completions(CompletionsArgs),
+    Help(HelpArgs),
 }
 
 #[cfg(test)]

@@ -1,15 +1,22 @@
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::render::one_line;
+use crate::terminal::visible;
 
 /// The exit codes as `--help` shows them.
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0    done, or shut down without losing anything
-  1    the transport failed, or calls were ended before they were answered
+  1    a tool or the protocol failed, or calls were ended unanswered
   2    the command line is wrong
-  3    a file or an address that was configured cannot be used
-  130  a second interrupt ended the program at once";
+  3    a file, a name or an address that was configured cannot be used
+  4    the server cannot be reached
+  5    the server wants other credentials
+  130  interrupted";
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +25,8 @@ pub(crate) enum Exit {
     Failed = 1,
     Usage = 2,
     Configuration = 3,
+    Unreachable = 4,
+    Unauthorized = 5,
     Interrupted = 130,
 }
 
@@ -34,12 +43,13 @@ pub(crate) struct Failure {
     exit: Exit,
     what: String,
     hint: Option<String>,
+    json: bool,
 }
 
 impl Failure {
     /// Says what happened, and on what.
     pub(crate) fn new(exit: Exit, what: impl Display) -> Self {
-        Self { exit, what: what.to_string(), hint: None }
+        Self { exit, what: what.to_string(), hint: None, json: false }
     }
 
     /// Says that something which was configured cannot be used.
@@ -53,14 +63,49 @@ impl Failure {
         self
     }
 
+    /// Adds what to do about it, if nothing was said yet.
+    pub(crate) fn or_hint(self, hint: impl Display) -> Self {
+        if self.hint.is_some() { self } else { self.hint(hint) }
+    }
+
+    /// Keeps the first line alone, where the rest is told elsewhere.
+    pub(crate) fn in_short(self) -> Self {
+        let first = self.what.lines().next().unwrap_or_default().to_owned();
+        Self { what: first, hint: None, ..self }
+    }
+
+    /// Says whether the failure is told to a program, as one line of JSON.
+    pub(crate) fn in_form(self, json: bool) -> Self {
+        Self { json, ..self }
+    }
+
+    /// Reports whether what happened is told with a word.
+    pub(crate) fn speaks_of(&self, word: &str) -> bool {
+        self.what.contains(word)
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
-    /// Tells the person at the terminal.
+    /// Tells the person at the terminal, or the program that reads standard error.
     pub(crate) fn tell(&self) {
+        if self.json {
+            let told = json!({ "error": self.what, "hint": self.hint, "exit": self.exit as u8 });
+            say(&format!("{}\n", one_line(&told.into())));
+            return;
+        }
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-        say(&format!("error: {}\n{hint}", self.what));
+        // What happened may be told in the words of a peer.
+        say(&visible(&format!("error: {}\n{hint}", self.what)));
+    }
+}
+
+/// What happened and what to do about it, on one line.
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }
 

@@ -3,11 +3,18 @@
 //! Data goes to standard output and words to standard error; [`exit`] has the table of exit codes.
 
 mod args;
+mod ask;
 mod builtin;
 mod commands;
+mod connect;
+mod described;
+mod doctor;
 mod exit;
 mod logging;
+mod render;
+mod schema;
 mod signals;
+mod terminal;
 mod values;
 
 use std::process::ExitCode;

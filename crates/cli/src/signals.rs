@@ -90,7 +90,7 @@ impl Signals {
     /// Waits for the next one.
     ///
     /// Cancel safe: a signal is taken only when this returns.
-    async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
@@ -108,7 +108,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
-use trunkline_protocol::{Level, Revision};
+use trunkline_protocol::{Era, Level, Revision};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Target};
 
@@ -20,6 +20,7 @@ pub struct Builder {
     identity: Implementation,
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
+    whole_era: bool,
     limits: Limits,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
@@ -35,6 +36,7 @@ impl Default for Builder {
             identity: Implementation::new("trunkline", env!("CARGO_PKG_VERSION")),
             input: Arc::new(Nobody),
             pin: None,
+            whole_era: false,
             limits: Limits::default(),
             headers: Vec::new(),
             env: Vec::new(),
@@ -61,8 +63,17 @@ impl Builder {
 
     /// Speaks this revision and no other; nothing is probed.
     pub fn pin(mut self, revision: Revision) -> Self {
-        self.pin = Some(revision);
+        (self.pin, self.whole_era) = (Some(revision), false);
         self
+    }
+
+    /// Speaks whatever revision of an era the server has; the other era is not tried.
+    pub fn era(self, era: Era) -> Self {
+        let newest = match era {
+            Era::Legacy => Revision::NEWEST_LEGACY,
+            Era::Modern => Revision::NEWEST,
+        };
+        Self { whole_era: true, ..self.pin(newest) }
     }
 
     /// Sets the bounds.
@@ -121,6 +132,7 @@ impl Builder {
             identity: self.identity,
             capabilities: self.input.capabilities(),
             pin: self.pin,
+            whole_era: self.whole_era,
             limits: self.limits,
             headers: self.headers,
             env: self.env,
@@ -129,8 +141,10 @@ impl Builder {
             ids: Ids::default(),
         };
         let mut attempts = Attempts::default();
-        let connected = connect::connect(target.into(), &plan, &mut attempts).await?;
-        Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level).await
+        // Boxed, since what connecting needs for a moment would else be a part of every future around it.
+        let connected = Box::pin(connect::connect(target.into(), &plan, &mut attempts)).await?;
+        Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level))
+            .await
     }
 }
 

@@ -23,7 +23,7 @@ use crate::edge::Edge;
 use crate::error::Error;
 use crate::input::InputHandler;
 use crate::list::List;
-use crate::session;
+use crate::session::{self, Adopted};
 use crate::subscribe::{Change, Changes, Subscription, Watch};
 use crate::tools::KnownTools;
 
@@ -79,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) tools: KnownTools,
     pub(crate) cache: Cache,
     pub(crate) changes: Changes,
+    pub(crate) adopted: Adopted,
     on_log: Option<Arc<LogFn>>,
     /// The level that requests ask for, as its place among the levels and one more; zero for none.
     level: AtomicU8,
@@ -136,6 +137,7 @@ impl Client {
             input,
             tools: KnownTools::default(),
             changes: Changes::default(),
+            adopted: Adopted::default(),
             on_log,
             level: AtomicU8::new(0),
             reopening: tokio::sync::Mutex::default(),

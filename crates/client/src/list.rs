@@ -170,7 +170,7 @@ impl Inner {
                 return Err(Error::Malformed(problem).into());
             }
             for item in page.items {
-                list.take(item);
+                take(&mut list, item);
             }
             let Some(next) = page.next else {
                 T::complete(self, &mut list);
@@ -219,17 +219,16 @@ impl Inner {
     }
 }
 
-impl<T: Listed> List<T> {
-    fn take(&mut self, item: Raw) {
-        match T::read(&item) {
-            Ok(value) => self.items.push(Received::new(value, item)),
-            Err(problem) => {
-                let members = item.members().unwrap_or_default();
-                let name = members.text("name").or_else(|| members.text("uri")).unwrap_or_default();
-                let left_out = LeftOut { name: shorten(&name), reason: problem.to_string() };
-                tracing::warn!(name = left_out.name, reason = left_out.reason, "left an item out of a list");
-                self.left_out.push(left_out);
-            }
+/// Takes an item into a list, or leaves it out.
+fn take<T: Listed>(list: &mut List<T>, item: Raw) {
+    match T::read(&item) {
+        Ok(value) => list.items.push(Received::new(value, item)),
+        Err(problem) => {
+            let members = item.members().unwrap_or_default();
+            let name = members.text("name").or_else(|| members.text("uri")).unwrap_or_default();
+            let left_out = LeftOut { name: shorten(&name), reason: problem.to_string() };
+            tracing::warn!(name = left_out.name, reason = left_out.reason, "left an item out of a list");
+            list.left_out.push(left_out);
         }
     }
 }

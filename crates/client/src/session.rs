@@ -1,21 +1,79 @@
 //! What a server says outside of any call: changes, log messages, and questions that no call caused.
 
+use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Weak};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
 use futures_util::stream::StreamExt as _;
 use trunkline_protocol::{Refusal, Request};
 
-use crate::carrier::{AsideEvent, AsideReceiver};
-use crate::client::Inner;
+use crate::call::AnswerFuture;
+use crate::carrier::{AsideEvent, AsideReceiver, Asked};
+use crate::client::{Inner, Session};
 use crate::input::Origin;
 use crate::subscribe::Change;
 
 /// Answers on their way to the server, refusals included; beyond it questions wait, and are refused where they come in.
 const MOST_ANSWERS: usize = 64;
+
+/// Questions that are answered although the call that they were given to is over.
+#[derive(Debug, Default)]
+pub(crate) struct Adopted {
+    state: Mutex<AdoptedState>,
+}
+
+#[derive(Default)]
+struct AdoptedState {
+    waiting: Vec<BoxFuture<'static, ()>>,
+    waker: Option<Waker>,
+}
+
+impl fmt::Debug for AdoptedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdoptedState").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+impl Adopted {
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<BoxFuture<'static, ()>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.waiting.pop() {
+            Some(answering) => Poll::Ready(answering),
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Goes on answering a question whose call is over. Beyond a bound it is given back instead, by being dropped.
+    pub(crate) fn adopt(&self, session: Arc<Session>, asked: Asked, answer: AnswerFuture) {
+        let carrier = Arc::downgrade(&self.carrier);
+        let answering: BoxFuture<'static, ()> = Box::pin(async move {
+            let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or(Err(Refusal::PANICKED));
+            let (Some(carrier), Some(id)) = (carrier.upgrade(), asked.id()) else { return };
+            let posted = session.edge.answer(id, answer.as_ref());
+            asked.settle();
+            // A connection that is gone needs no answers.
+            let _ = carrier.post(posted).await;
+        });
+        let mut state = self.adopted.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.waiting.len() >= MOST_ANSWERS {
+            // What is dropped is somebody else's, and nothing of that is done under a lock.
+            drop(state);
+            return;
+        }
+        state.waiting.push(answering);
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
 
 /// Listens for as long as the client lives.
 ///
@@ -28,10 +86,13 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
             let event = std::future::poll_fn(|cx| {
                 // Questions are answered at one time, each in its own time.
                 while let Poll::Ready(Some(())) = answering.poll_next_unpin(cx) {}
-                if let Some(client) = inner.upgrade()
-                    && let Poll::Ready(uri) = client.changes.poll_abandoned(cx)
-                {
-                    return Poll::Ready(Event::Abandoned(uri));
+                if let Some(client) = inner.upgrade() {
+                    if let Poll::Ready(uri) = client.changes.poll_abandoned(cx) {
+                        return Poll::Ready(Event::Abandoned(uri));
+                    }
+                    if let Poll::Ready(answering) = client.adopted.poll_next(cx) {
+                        return Poll::Ready(Event::Adopted(answering));
+                    }
                 }
                 // A server that does not read what it is answered is not asked what else it wants.
                 if answering.len() >= MOST_ANSWERS {
@@ -42,6 +103,7 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
             let event = event.await;
             let Some(client) = inner.upgrade() else { return };
             match event {
+                Event::Adopted(question) => answering.push(question),
                 Event::Abandoned(uri) => answering.extend(unwatch(&client, &uri)),
                 Event::Aside(AsideEvent::Notice(notice)) => client.notice(&notice),
                 Event::Aside(AsideEvent::Question(request)) => {
@@ -60,6 +122,8 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
 
 enum Event {
     Aside(AsideEvent),
+    /// A question that is being answered.
+    Adopted(BoxFuture<'static, ()>),
     /// A resource that nobody watches any more.
     Abandoned(String),
 }

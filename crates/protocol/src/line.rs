@@ -52,6 +52,12 @@ impl LineFramer {
         &mut self.buffer
     }
 
+    /// Returns how many bytes are held; once there is no line to take, they are a part of one.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Takes the next complete line, without its end, or `None` when more bytes are needed.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 mod carried;
 mod ownership;
+mod reading;
 mod room;
 mod session;
 
@@ -25,7 +26,8 @@ use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
-use self::room::Held;
+use self::reading::Reading;
+use self::room::{Held, begins_a_call, call_id};
 use crate::change::Subscription;
 use crate::core::Core;
 use crate::edge::Event;
@@ -33,12 +35,18 @@ use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
 use crate::env::Env;
 use crate::metrics::process;
+use crate::unanswered::Reserved;
+use crate::unread::Holding;
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
 const MOST_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
 const MOST_LISTENS: usize = 16;
+
+/// What waits for a channel's peer below this is not counted with what waits for others: nearly always it is written in the
+/// next turn.
+const LITTLE: usize = 8 * 1024;
 
 /// A channel carries requests both ways, and its variables are those of its session.
 const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
@@ -59,11 +67,14 @@ pub(crate) struct ChannelServer<C> {
     listens: HashMap<Id, Listen>,
     /// A message that begins a call for which there was no room; nothing behind it is read before there is.
     held: Held,
+    reading: Option<Reading>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
     /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
     is_owned: bool,
+    /// What the peer has not read; `None` if whatever carries the channel counts that.
+    unread: Option<Holding>,
     ended: bool,
     last_answers: Option<Pin<Box<Sleep>>>,
 }
@@ -74,6 +85,7 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
+        let unread = Some(core.unread.holding());
         // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
@@ -88,10 +100,12 @@ impl<C: Channel> ChannelServer<C> {
             modern: HashMap::new(),
             listens: HashMap::new(),
             held: Held::default(),
+            reading: None,
             draining,
             stopping,
             drained: false,
             is_owned: false,
+            unread,
             ended: false,
             last_answers: None,
         }
@@ -180,9 +194,9 @@ impl<C: Channel> ChannelServer<C> {
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
         while self.has_room() && !self.is_full() && taken < MOST_PER_TURN {
-            let Some(held) = self.held.next() else { break };
+            let Some((held, reserved)) = self.held.next() else { break };
             taken += 1;
-            self.dispatch(held, cx);
+            self.dispatch(held, reserved, cx);
         }
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
         while !self.ended && self.has_room() && taken < MOST_PER_TURN {
@@ -216,20 +230,26 @@ impl<C: Channel> ChannelServer<C> {
 
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
         let bytes = message.len();
+        let room = self.reserve(bytes);
         match envelope::read(message, self.core.limits.bounds) {
-            Ok(incoming) if self.must_wait(&incoming) => self.hold(incoming, bytes),
-            Ok(incoming) => self.dispatch(incoming, cx),
+            Ok(incoming) => match room {
+                Ok(reserved) if self.must_wait(&incoming) => self.hold(incoming, bytes, reserved),
+                Ok(reserved) => self.dispatch(incoming, reserved, cx),
+                Err(refusal) if begins_a_call(&incoming) => self.send_error(call_id(&incoming), &refusal),
+                // An answer or a cancellation makes room in the end.
+                Err(_) => self.dispatch(incoming, None, cx),
+            },
             Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
     }
 
-    fn dispatch(&mut self, incoming: Incoming, cx: &mut Context<'_>) {
+    fn dispatch(&mut self, incoming: Incoming, reserved: Option<Reserved>, cx: &mut Context<'_>) {
         match incoming {
-            Incoming::One(message) => self.receive_one(message, cx),
+            Incoming::One(message) => self.receive_one(message, reserved, cx),
             Incoming::Batch(messages) => match self.session.clone() {
                 Some(session) => {
                     let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
-                    self.begin_legacy(begun, cx);
+                    self.begin_legacy(begun.keep(reserved), cx);
                 }
                 None => self.send_error(
                     None,
@@ -239,19 +259,19 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_one(&mut self, message: Message, cx: &mut Context<'_>) {
+    fn receive_one(&mut self, message: Message, reserved: Option<Reserved>, cx: &mut Context<'_>) {
         match (era::route_channel(&message, self.session.is_some()), message) {
-            (Route::Modern, Message::Request(request)) => self.receive_modern(request, cx),
+            (Route::Modern, Message::Request(request)) => self.receive_modern(request, reserved, cx),
             (Route::Initialize, Message::Request(request)) => self.initialize(&request),
             (Route::Refuse(refusal), Message::Request(request)) => {
                 self.send_error(Some(&request.id), &refusal);
             }
-            (Route::Session, message) => self.receive_legacy(message, cx),
+            (Route::Session, message) => self.receive_legacy(message, reserved, cx),
             _ => {}
         }
     }
 
-    fn receive_modern(&mut self, request: Request, cx: &mut Context<'_>) {
+    fn receive_modern(&mut self, request: Request, reserved: Option<Reserved>, cx: &mut Context<'_>) {
         if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
             let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
             self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);
@@ -259,8 +279,12 @@ impl<C: Channel> ChannelServer<C> {
         }
         match era::admit(&request, None) {
             Ok(admitted) => {
-                let begun =
-                    modern::begin(&self.core, request, admitted, self.principal.clone(), self.env.clone());
+                let (principal, env) = (self.principal.clone(), self.env.clone());
+                let begun = modern::begin(&self.core, request, admitted, principal, env);
+                let begun = match reserved {
+                    Some(reserved) => begun.keep(reserved),
+                    None => begun,
+                };
                 self.begin_modern(begun, cx);
             }
             Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),
@@ -355,7 +379,9 @@ impl<C: Channel> Future for ChannelServer<C> {
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);
             moved |= this.take_messages(cx)?;
+            this.count_unreceived(cx)?;
             let flushed = this.channel.poll_flush(cx)?.is_ready();
+            this.count_unread(cx)?;
             if this.poll_over(flushed, cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }

@@ -16,6 +16,8 @@ use crate::round::{Lot, Sealer, StateKeys};
 use crate::shutdown::Shutdown;
 use crate::state::States;
 use crate::tally::Tally;
+use crate::unanswered::{Reserved, Unanswered};
+use crate::unread::Unread;
 
 /// What every edge of one server shares.
 pub(crate) struct Core {
@@ -27,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) sealer: Sealer,
     pub(crate) shutdown: Shutdown,
     pub(crate) listens: Tally,
+    pub(crate) unread: Arc<Unread>,
+    unanswered: Arc<Unanswered>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<States>,
     pub(crate) env: EnvSources,
@@ -47,6 +51,8 @@ impl Core {
             handler,
             server_info: writer.into_raw(),
             listens: Tally::new(limits.listens, limits.listens_per_principal),
+            unread: Unread::new(limits.unread_bytes),
+            unanswered: Unanswered::new(limits.unanswered_bytes),
             lot: Lot::new(&limits, shutdown.clone()),
             limits,
             sealer: Sealer::new(keys),
@@ -83,6 +89,14 @@ impl Core {
             return Err(Refusal::TOO_MANY);
         }
         Ok(guard)
+    }
+
+    /// Sees to it that a request of which so many bytes are there has room for them.
+    ///
+    /// # Errors
+    /// [`Refusal::TOO_MANY`]; a large call that only waits ends then, so that whoever comes back finds room.
+    pub(crate) fn cover(&self, reserved: &mut Option<Reserved>, bytes: usize) -> Result<(), Refusal> {
+        self.unanswered.cover(reserved, bytes).inspect_err(|_| self.lot.end_oldest_large())
     }
 
     /// Returns how many calls run.

@@ -56,7 +56,7 @@ fn call_tool(registry: &Registry, call: Call) -> Answer {
         Ok(name) => name,
         Err(refusal) => return ready(Err(refusal)),
     };
-    match registry.tools.get(&*name) {
+    match registry.tool(&name) {
         Some(tool) => tool.call(call),
         None => ready(Err(unknown("tool", &name))),
     }

@@ -40,6 +40,8 @@ mod tally;
 mod testing;
 mod text_arguments;
 mod tool;
+mod unanswered;
+mod unread;
 
 /// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
 pub mod listing {

@@ -16,6 +16,12 @@ pub struct Limits {
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,
+    /// Bytes that may wait for peers to read them, all peers together. Default 256 MiB; beyond it one of those who have left
+    /// most unread is cut.
+    pub unread_bytes: usize,
+    /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not counted. Default
+    /// 256 MiB; beyond it large requests are refused.
+    pub unanswered_bytes: usize,
     /// How long a call waits for its questions to be answered by another request. Default 10 minutes.
     pub parked_for: Duration,
     /// Parked calls of one principal. Default 16; beyond it that principal's oldest is ended. The anonymous principal and
@@ -29,7 +35,8 @@ pub struct Limits {
     pub stream_after: Duration,
     /// The time between keep-alive comments on a silent stream. Default 15 s.
     pub keep_alive: Duration,
-    /// How long a request body may take to arrive, and one that is posted to a stream to find room there. Default 30 s.
+    /// How long a request body may take to arrive, and one that is posted to a stream to find room there; the same holds for a
+    /// message above 64 KiB on a channel of many. Default 30 s.
     pub body_within: Duration,
     /// How long the head of a request may take to arrive. Default 10 s.
     pub head_within: Duration,
@@ -60,6 +67,8 @@ impl Default for Limits {
             calls: 4096,
             calls_per_channel: 64,
             queued_bytes: 256 << 10,
+            unread_bytes: 256 << 20,
+            unanswered_bytes: 256 << 20,
             parked_for: Duration::from_secs(600),
             parked_per_principal: 16,
             parked: 4096,

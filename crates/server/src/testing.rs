@@ -6,10 +6,14 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 use trunkline_protocol::codec::{Dialect, write_reply};
 use trunkline_protocol::{Method, Params, Raw, Refusal, Revision, Writer};
-use trunkline_session::Principal;
+use trunkline_session::{Principal, SessionId, SessionRecord};
 
-use crate::call::{Call, Caller, Context, Handler, Outcome, Shared, Surroundings};
+use crate::call::{Call, Caller, Context, Handler, Outcome, SessionKeep, Shared, Surroundings};
+use crate::core::{Core, now};
+use crate::edge::legacy::LiveSession;
 use crate::env::Env;
+use crate::host::HostOptions;
+use crate::round::StateKeys;
 use crate::server::{Server, ServerHandle};
 
 pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
@@ -39,6 +43,27 @@ pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> Call 
     let params = Params { members, meta: None };
     let shared = Shared::new(method, params, caller, Vec::new(), surroundings);
     Call { method, continuation: None, context: Context::new(shared) }
+}
+
+/// Makes a core that serves a server.
+pub(crate) fn core(server: &Server) -> Arc<Core> {
+    let handler = Arc::new(server.handle().unwrap());
+    Core::new(handler, &StateKeys::random().unwrap(), HostOptions::default())
+}
+
+/// Makes a legacy session of a client that cannot be asked anything.
+pub(crate) fn session(core: &Core, revision: Revision) -> Arc<LiveSession> {
+    let record = SessionRecord {
+        id: SessionId::random(),
+        principal: Principal::Anonymous,
+        revision,
+        capabilities: Raw::EMPTY_OBJECT,
+        client: None,
+        log_level: None,
+        created: now(),
+    };
+    let keep = SessionKeep::new(core, &record, Env::NONE, None);
+    Arc::new(LiveSession::new(record, keep, now()))
 }
 
 /// Answers a call whose handler never waits, and returns the result as it is written, without what every result has.

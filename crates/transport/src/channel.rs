@@ -28,6 +28,14 @@ pub trait Channel: Send + 'static {
 
     /// Returns how many bytes wait to be flushed.
     fn queued(&self) -> usize;
+
+    /// Returns how many bytes are held of messages that nobody has received yet, such as of one that is not whole.
+    ///
+    /// A driver that serves many channels holds all of them together to a bound by this. Without it, what a channel gathers
+    /// is not counted before it is a message.
+    fn unreceived(&self) -> usize {
+        0
+    }
 }
 
 impl<C: Channel + ?Sized> Channel for Box<C> {
@@ -45,6 +53,10 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
 
     fn queued(&self) -> usize {
         (**self).queued()
+    }
+
+    fn unreceived(&self) -> usize {
+        (**self).unreceived()
     }
 }
 

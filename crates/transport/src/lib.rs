@@ -3,6 +3,7 @@
 //! [`Channel`] is the trait that third parties implement. The room knows bytes and processes, and no protocol method.
 
 mod channel;
+mod counted;
 #[cfg(feature = "dial")]
 pub mod dial;
 #[cfg(feature = "dial")]

@@ -121,6 +121,10 @@ where
     fn queued(&self) -> usize {
         self.outgoing.len() - self.written
     }
+
+    fn unreceived(&self) -> usize {
+        self.framer.held()
+    }
 }
 
 #[cfg(test)]

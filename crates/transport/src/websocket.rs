@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use crate::channel::{Channel, ReceiveError};
+use crate::counted::Counted;
 
 /// The time between two pings.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -55,6 +56,8 @@ pub enum Closing {
     NotUtf8,
     /// The peer sent a message above the limit (1009).
     TooLong,
+    /// This party has no room for the peer now (1013).
+    Busy,
 }
 
 impl Closing {
@@ -66,6 +69,7 @@ impl Closing {
             Self::NotText => (CloseCode::Unsupported, "messages are text"),
             Self::NotUtf8 => (CloseCode::Invalid, "text is UTF-8"),
             Self::TooLong => (CloseCode::Size, "the message is too long"),
+            Self::Busy => (CloseCode::Again, "no room; try again later"),
         };
         CloseFrame { code, reason: Utf8Bytes::from_static(reason) }
     }
@@ -77,7 +81,7 @@ impl Closing {
 /// in both directions, so that flushing fails from then on.
 #[derive(Debug)]
 pub struct WebSocketChannel<S> {
-    socket: WebSocketStream<S>,
+    socket: WebSocketStream<Counted<S>>,
     outgoing: VecDeque<Utf8Bytes>,
     queued: usize,
     /// A message that was read before anybody asked for it. Pongs are looked for even while the driver does not receive,
@@ -88,6 +92,8 @@ pub struct WebSocketChannel<S> {
     offence: Option<Closing>,
     pings: Interval,
     unanswered: u32,
+    /// What a ping or pong of the peer has beside its payload.
+    control_bytes: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
@@ -98,9 +104,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
 
     /// Makes a channel of which some bytes were read already, together with the handshake.
     pub async fn with_bytes(stream: S, ahead: Bytes, party: Party, limit: usize) -> Self {
-        let role = match party {
-            Party::Server => Role::Server,
-            Party::Client => Role::Client,
+        // What a client sends is masked, with four bytes.
+        let (role, control_bytes) = match party {
+            Party::Server => (Role::Server, 6),
+            Party::Client => (Role::Client, 2),
         };
         let config = WebSocketConfig::default()
             .read_buffer_size(BUFFER_BYTES)
@@ -110,7 +117,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            socket: WebSocketStream::from_partially_read(stream, ahead.into(), role, Some(config)).await,
+            socket: {
+                let counted = Counted { read: ahead.len(), stream };
+                WebSocketStream::from_partially_read(counted, ahead.into(), role, Some(config)).await
+            },
             outgoing: VecDeque::new(),
             queued: 0,
             ahead: None,
@@ -118,6 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             offence: None,
             pings,
             unanswered: 0,
+            control_bytes,
         }
     }
 
@@ -144,9 +155,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             let read = ready!(Pin::new(&mut self.socket).poll_next(cx));
             self.unanswered = 0;
             match read {
-                Some(Ok(Message::Text(text))) => return Poll::Ready(Some(Ok(text.into()))),
+                Some(Ok(Message::Text(text))) => {
+                    // What was read with it of the next one is little.
+                    self.socket.get_mut().read = 0;
+                    return Poll::Ready(Some(Ok(text.into())));
+                }
                 Some(Ok(Message::Binary(_))) => self.offend(Closing::NotText),
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_))) => {}
+                Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
+                    // It may have come in the middle of a message, and is no part of it.
+                    let control = self.control_bytes + payload.len();
+                    let counted = self.socket.get_mut();
+                    counted.read = counted.read.saturating_sub(control);
+                }
+                Some(Ok(Message::Close(_) | Message::Frame(_))) => {}
                 Some(Err(Error::Capacity(_))) => self.offend(Closing::TooLong),
                 Some(Err(Error::Utf8(_))) => self.offend(Closing::NotUtf8),
                 Some(Err(Error::Io(error))) => {
@@ -225,6 +246,11 @@ where
     fn queued(&self) -> usize {
         self.queued
     }
+
+    fn unreceived(&self) -> usize {
+        let ahead = self.ahead.as_ref().and_then(|message| message.as_ref().ok());
+        self.socket.get_ref().read + ahead.map_or(0, Bytes::len)
+    }
 }
 
 fn broken(error: Error) -> io::Error {
@@ -265,10 +291,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_only_answers_pings_is_kept() {
-        let (server, client) = pair().await;
-        let long =
-            tokio::time::timeout(100 * PING_EVERY, async { tokio::join!(drive(server), drive(client)) });
-        assert!(long.await.is_err(), "neither was given up");
+        let (mut server, mut client) = pair().await;
+        let driven = std::future::poll_fn(|cx| {
+            for channel in [&mut server, &mut client] {
+                assert!(!matches!(channel.poll_flush(cx), Poll::Ready(Err(_))), "neither is given up");
+            }
+            Poll::<()>::Pending
+        });
+        assert!(tokio::time::timeout(100 * PING_EVERY, driven).await.is_err());
+        assert_eq!((server.unreceived(), client.unreceived()), (0, 0), "pongs are no part of a message");
     }
 
     #[tokio::test(start_paused = true)]
@@ -278,6 +309,23 @@ mod tests {
         std::future::poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
         // Nobody receives the message, so that no pong behind it can be seen.
         assert!(tokio::time::timeout(100 * PING_EVERY, drive(server)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_held_of_a_message_is_told_until_it_is_received() {
+        let (mut server, mut client) = pair().await;
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        client.send(&"x".repeat(4000));
+        assert!(client.poll_flush(&mut cx).is_pending(), "the pipe between is small");
+        assert!(server.poll_receive(&mut cx).is_pending());
+        assert_eq!(server.unreceived(), 1024);
+        while client.poll_flush(&mut cx).is_pending() {
+            server.look_ahead(&mut cx);
+        }
+        server.look_ahead(&mut cx);
+        assert_eq!(server.unreceived(), 4000, "whole, and not received yet");
+        assert!(server.poll_receive(&mut cx).is_ready());
+        assert_eq!(server.unreceived(), 0);
     }
 
     #[tokio::test(start_paused = true)]

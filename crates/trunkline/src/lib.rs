@@ -19,6 +19,21 @@
 //! # }
 //! ```
 //!
+//! A client connects to whatever is there: an address, a command line, or a server in the same process.
+//!
+#![cfg_attr(feature = "client", doc = "```")]
+#![cfg_attr(not(feature = "client"), doc = "```ignore")]
+//! # use trunkline::prelude::*;
+//! # /// Adds two integers.
+//! # #[tool]
+//! # async fn add(a: i64, b: i64) -> i64 { a + b }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> trunkline::Result<()> {
+//! let client = Client::connect(Server::new("demo").with(add)).await?;
+//! assert_eq!(client.call("add", serde_json::json!({"a": 2, "b": 3})).await?.text(), "5");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Whatever the attributes make, builders make too:
 //!
 //! ```
@@ -30,6 +45,10 @@
 //! # let _ = Server::new("demo").with(add);
 //! ```
 
+#[cfg(feature = "client")]
+pub use trunkline_client as client;
+#[cfg(feature = "client")]
+pub use trunkline_client::{Client, InputHandler};
 pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
@@ -47,6 +66,8 @@ pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::
 
 /// Everything that a handler usually needs.
 pub mod prelude {
+    #[cfg(feature = "client")]
+    pub use trunkline_client::Client;
     pub use trunkline_macros::{Form, parts, prompt, resource, tool};
     pub use trunkline_server::protocol::Level;
     pub use trunkline_server::protocol::model::{
@@ -56,6 +77,7 @@ pub mod prelude {
         Binding, Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool,
         ToolError, ask, http, sample, stdio,
     };
+    pub use trunkline_transport::Target;
 }
 
 /// What the attributes expand to; not for use by hand.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use trunkline::Limits;
+use trunkline::client::Limits as ClientLimits;
 use trunkline::protocol::envelope::Bounds;
 use trunkline::session::{EventLimits, SessionLimits, StateLimits};
 use trunkline::transport::process::{Grace, RunLimits};
@@ -39,6 +40,15 @@ fn the_readme_shows_the_example_as_it_is() {
 }
 
 #[test]
+fn the_readme_shows_the_client_as_it_is() {
+    let example = read("examples/client.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
+    let client = code.split("\n\n").nth(1).expect("the client");
+    assert_eq!(client.lines().count(), 4, "the README promises four lines for {client}");
+}
+
+#[test]
 fn the_page_of_interceptors_shows_the_example_as_it_is() {
     let example = read("examples/interceptors.rs");
     let code = example.split_once("\n\n").expect("its description").1;
@@ -69,7 +79,9 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/command-line.md",
         "docs/configuration.md",
+        "docs/commands.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/write-a-transport.md",
@@ -149,6 +161,8 @@ fn every_default_is_in_the_document_of_limits() {
             calls: count,
             calls_per_channel: count,
             queued_bytes: size,
+            unread_bytes: size,
+            unanswered_bytes: size,
             parked_for: time,
             parked_per_principal: count,
             parked: count,
@@ -164,6 +178,27 @@ fn every_default_is_in_the_document_of_limits() {
             listens: count,
             listens_per_principal: count,
             answers_after_end: time,
+        }),
+        rows!(ClientLimits {
+            message_bytes: size,
+            bounds: both,
+            in_flight: count,
+            queued_bytes: size,
+            noise: count,
+            probe_within: time,
+            connect_within: time,
+            silent_for: time,
+            call_at_most: time,
+            close_within: time,
+            rounds: count,
+            siblings_within: time,
+            pages: count,
+            items: count,
+            list_bytes: size,
+            cached: count,
+            cached_bytes: size,
+            session_questions: count,
+            reopen_after: time,
         }),
         rows!(SessionLimits {
             total: count,

@@ -3,12 +3,25 @@
 //! A legacy client opens one and queries it in the same session. A modern client has no session: it is given a handle when
 //! it opens the database, and brings it with every query. The handlers are the same for both.
 //!
-//! `cargo run --manifest-path examples/sqlite/Cargo.toml` serves it over standard input and output.
+//! `cargo run --manifest-path examples/sqlite/Cargo.toml` serves it over standard input and output. With an address and a
+//! file, such as `127.0.0.1:8080 sessions.db`, it serves HTTP and keeps its sessions in that file: a client goes on after a
+//! restart as if nothing had been. What the handlers keep is not in it, so that the database has to be opened again.
+
+mod sessions;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Value, json};
+use trunkline::HostOptions;
 use trunkline::prelude::*;
+use trunkline::server::http::{self, HttpOptions};
+use trunkline::session::SessionLimits;
+
+use crate::sessions::SqliteSessions;
 
 /// The rows that one query returns at most.
 const MOST_ROWS: usize = 100;
@@ -96,16 +109,33 @@ fn server() -> Server {
         .with(Tool::new("sqlite_query").description("Runs a statement on the open database.").run(query))
 }
 
+/// Serves HTTP with sessions that are kept in a file.
+async fn serve_http(address: &str, file: &Path) -> trunkline::Result<()> {
+    let limits = SessionLimits::default();
+    let sessions = SqliteSessions::open(file, limits.clone())?;
+    let options =
+        HttpOptions { sessions: Some(Arc::new(sessions)), session_limits: limits, ..HttpOptions::default() };
+    let endpoint = server().host(HostOptions::default())?.http(options);
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    eprintln!("listening on {}", listener.local_addr()?);
+    http::serve(listener, &endpoint, endpoint.in_place(), Duration::from_secs(5)).await?;
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
-    Ok(server().serve(stdio()).await?)
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.as_slice() {
+        [] => Ok(server().serve(stdio()).await?),
+        [address, file] => serve_http(address, Path::new(file)).await,
+        _ => Err("either nothing is said, or an address and a file".into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
 
-    use trunkline::HostOptions;
     use trunkline::transport::{Channel as _, MemoryChannel};
 
     use super::*;

@@ -14,6 +14,9 @@ pub(crate) enum Builtin {
 }
 
 impl Builtin {
+    /// All of them.
+    pub(crate) const ALL: [Self; 2] = [Self::Echo, Self::Time];
+
     fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",

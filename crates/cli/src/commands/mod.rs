@@ -1,7 +1,21 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod call;
+mod changed;
+pub(crate) mod complete;
 pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod help;
+pub(crate) mod info;
+pub(crate) mod prompt;
+pub(crate) mod prompts;
+pub(crate) mod read;
+pub(crate) mod resources;
+pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod tools;
+pub(crate) mod watch;
 
 use crate::args::Command;
 use crate::exit::Failure;
@@ -13,6 +27,19 @@ use crate::exit::Failure;
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args),
+        Command::Tools(args) => tools::run(&args),
+        Command::Prompts(args) => prompts::run(&args),
+        Command::Resources(args) => resources::run(&args),
+        Command::Call(args) => call::run(&args),
+        Command::Read(args) => read::run(&args),
+        Command::Prompt(args) => prompt::run(&args),
+        Command::Complete(args) => complete::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Watch(args) => watch::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Help(args) => help::run(&args),
     }
 }

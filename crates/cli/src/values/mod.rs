@@ -3,13 +3,21 @@
 mod auth_source;
 mod duration;
 mod endpoint_path;
+mod env_option;
+mod header_option;
 mod listen_address;
+mod pin;
+mod secret_source;
 mod size;
 mod variable_name;
 
 pub(crate) use self::auth_source::AuthSource;
 pub(crate) use self::duration::parse_duration;
 pub(crate) use self::endpoint_path::parse_endpoint_path;
+pub(crate) use self::env_option::EnvOption;
+pub(crate) use self::header_option::HeaderOption;
 pub(crate) use self::listen_address::ListenAddress;
+pub(crate) use self::pin::{parse_level, parse_revision};
+pub(crate) use self::secret_source::{SecretSource, parse_bearer};
 pub(crate) use self::size::parse_size;
 pub(crate) use self::variable_name::parse_variable_name;

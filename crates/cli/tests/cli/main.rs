@@ -6,8 +6,11 @@ mod bare_client;
 #[cfg(all(test, target_os = "linux"))]
 mod canary;
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod described;
 mod http;
 #[cfg(test)]
 mod messages;

@@ -74,6 +74,21 @@ pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Fini
     finished
 }
 
+/// Runs the command in a folder, and returns what a person would see of it: both outputs as they come, in one text.
+///
+/// The command finds itself as `trunkline`.
+pub(crate) fn run_together<A: AsRef<std::ffi::OsStr>>(args: &[A], folder: &Path) -> String {
+    let own = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().unwrap();
+    let path = std::env::join_paths([own, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    let seen = folder.join("seen");
+    let file = std::fs::File::create(&seen).unwrap();
+    let mut command = command(&[]);
+    command.args(args).current_dir(folder).env("PATH", path);
+    command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+    let _ = command.status().unwrap();
+    std::fs::read_to_string(seen).unwrap()
+}
+
 /// A process that runs until the test lets go of it.
 pub(crate) struct Running {
     child: Child,
@@ -97,6 +112,14 @@ impl Running {
     pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = command(args);
         command.envs(variables.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    /// Starts the command in a folder.
+    #[track_caller]
+    pub(crate) fn start_in(args: &[&str], folder: &Path) -> Self {
+        let mut command = command(args);
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::spawn(command)
     }
 

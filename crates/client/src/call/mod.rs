@@ -15,4 +15,4 @@ pub use self::outcome::{Answers, Continuation, Outcome, Round};
 pub use self::request::Call;
 pub(crate) use self::request::{CarriedAnswers, Given, LogFn};
 pub use self::running::{Meanwhile, Suspended};
-pub(crate) use self::step::{Brought, Said, Step};
+pub(crate) use self::step::{AnswerFuture, Brought, Said, Step};

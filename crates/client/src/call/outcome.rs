@@ -76,6 +76,7 @@ impl Round {
     /// Gives the call up: whoever asked hears that nobody will answer, and that nobody waits any more.
     pub async fn abandon(self) {
         let Continuation::Live(mut suspended) = self.then else { return };
+        suspended.get_mut().give_up_uncertain();
         let answers = self.questions.into_iter().map(|(key, question)| (key, unanswered(&question)));
         // A server that is gone, or does not read, need not be told.
         let _ = suspended.get_mut().answer(self.client.inner(), answers.collect()).await;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use trunkline_protocol::model::{Answer, Question};
-use trunkline_protocol::{Id, Notification, Raw, Refusal, Request, era};
+use trunkline_protocol::{Notification, Raw, Refusal, era};
 
 use super::{Answers, Call, LogMessage, Progress};
-use crate::carrier::{Arrived, Exchange, Loss};
+use crate::carrier::{Arrived, Asked, Exchange, Loss};
 use crate::client::{Inner, Session};
 use crate::error::Error;
 
@@ -21,6 +21,7 @@ const MOST_OPEN: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) session: Arc<Session>,
+    /// Before what is open, since it is dropped first: a question that is given up must not come back to this call.
     exchange: Exchange,
     clock: Clock,
     /// What came while questions were being answered, and has to be looked at afterwards.
@@ -34,7 +35,7 @@ pub(crate) struct Running {
 #[derive(Debug)]
 struct Open {
     key: String,
-    id: Id,
+    asked: Asked,
 }
 
 /// How a call that was waited for comes back.
@@ -116,9 +117,9 @@ impl Running {
                             return Err(Error::TimedOut { after: due - began });
                         }
                     }
-                    Arrived::Question(request) => {
+                    Arrived::Question(asked) => {
                         // A server that asks and does not read what it is answered is as good as silent.
-                        let gathering = self.gather(inner, call, request, siblings_within);
+                        let gathering = self.gather(inner, call, asked, siblings_within);
                         let Ok(questions) = timeout_at(due, gathering).await else {
                             return Err(Error::TimedOut { after: due - began });
                         };
@@ -141,7 +142,7 @@ impl Running {
         &mut self,
         inner: &Arc<Inner>,
         call: &Call,
-        first: Request,
+        first: Asked,
         within: Duration,
     ) -> Result<Vec<(String, Question)>, Error> {
         let mut questions = Vec::new();
@@ -150,7 +151,7 @@ impl Running {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match timeout(left, self.next()).await {
-                Ok(Arrived::Question(request)) => questions.extend(self.ask(inner, call, request).await?),
+                Ok(Arrived::Question(asked)) => questions.extend(self.ask(inner, call, asked).await?),
                 Ok(Arrived::Notice(notice)) => {
                     if let Some(Noted::Withdrawn(key)) = self.notice(inner, call, &notice) {
                         questions.retain(|(asked, _)| *asked != key);
@@ -172,31 +173,47 @@ impl Running {
         &mut self,
         inner: &Inner,
         call: &Call,
-        request: Request,
+        asked: Asked,
     ) -> Result<Option<(String, Question)>, Error> {
-        let id = request.id.detached();
         let capabilities = call.capabilities.as_ref().unwrap_or(&inner.plan.capabilities);
-        match self.session.edge.question(request, capabilities) {
-            None => Ok(None),
-            Some(Ok(_)) if self.open.len() >= MOST_OPEN => {
-                let refusal = Refusal::TOO_MANY;
-                inner.carrier.post(self.session.edge.answer(&id, Err(&refusal))).await?;
-                Ok(None)
+        let edge = &self.session.edge;
+        let question = asked.request().and_then(|request| edge.question(request.clone(), capabilities));
+        let refusal = match question {
+            None => {
+                asked.settle();
+                return Ok(None);
             }
+            Some(Ok(_)) if self.open.len() >= MOST_OPEN => Refusal::TOO_MANY,
             Some(Ok(question)) => {
                 self.asked += 1;
                 let key = format!("q{}", self.asked);
-                self.open.push(Open { key: key.clone(), id });
-                Ok(Some((key, question)))
+                self.open.push(Open { key: key.clone(), asked });
+                return Ok(Some((key, question)));
             }
             Some(Err((refusal, undeclared))) => {
                 if let (Some(question), Some(tell)) = (undeclared, &call.observer.undeclared) {
                     tell(&question);
                 }
-                inner.carrier.post(self.session.edge.answer(&id, Err(&refusal))).await?;
-                Ok(None)
+                refusal
             }
+        };
+        let posted = asked.id().map(|id| edge.answer(id, Err(&refusal)));
+        asked.settle();
+        if let Some(posted) = posted {
+            inner.carrier.post(posted).await?;
         }
+        Ok(None)
+    }
+
+    /// Reports whether every question that is open was certainly asked within this call.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.open.iter().all(|open| open.asked.is_certain())
+    }
+
+    /// Gives up a question that is open, for somebody else to answer.
+    pub(crate) fn disown(&mut self, key: &str) -> Option<Asked> {
+        let at = self.open.iter().position(|open| open.key == key)?;
+        Some(self.open.remove(at).asked)
     }
 
     /// Gives the server its answers; questions that have none are refused.
@@ -209,21 +226,42 @@ impl Running {
     }
 
     async fn post(&mut self, inner: &Inner, mut answers: Answers) -> Result<(), Error> {
-        for Open { key, id } in std::mem::take(&mut self.open) {
+        let is_over = self.is_over();
+        while let Some(Open { key, asked }) = self.open.pop() {
             let given =
                 answers.iter().position(|(asked, _)| *asked == key).map(|at| answers.swap_remove(at).1);
+            if given.is_none() && is_over {
+                // Who asked has gone on, unless it was another call that asked: then the question goes back.
+                if asked.is_certain() {
+                    asked.settle();
+                }
+                continue;
+            }
             let given: Result<Answer, Refusal> =
                 given.unwrap_or_else(|| Err(Refusal::INTERNAL.because("the question was not answered")));
-            inner.carrier.post(self.session.edge.answer(&id, given.as_ref())).await?;
+            let posted = asked.id().map(|id| self.session.edge.answer(id, given.as_ref()));
+            asked.settle();
+            if let Some(posted) = posted {
+                inner.carrier.post(posted).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Reports whether the last word has come although questions are open.
+    fn is_over(&self) -> bool {
+        self.backlog.back().is_some_and(|last| matches!(last, Arrived::Response(_) | Arrived::Lost(_)))
+    }
+
+    /// Lets go of the questions that may have been asked within another call: they go back to where they came from.
+    pub(crate) fn give_up_uncertain(&mut self) {
+        self.open.retain(|open| open.asked.is_certain());
     }
 
     /// Listens on while questions are being answered. Cancel safe.
     pub(crate) async fn listen(&mut self, inner: &Inner, call: &Call) -> Meanwhile {
         loop {
-            let is_over = |arrived: &Arrived| matches!(arrived, Arrived::Response(_) | Arrived::Lost(_));
-            if self.backlog.back().is_some_and(is_over) {
+            if self.is_over() {
                 return Meanwhile::Over;
             }
             if self.backlog.len() >= MOST_BACKLOG {
@@ -238,7 +276,7 @@ impl Running {
                 }
                 Some(other) => self.backlog.push_back(other),
                 None => {
-                    self.backlog.push_back(Arrived::Lost(Loss::may_have_reached("there was no response")))
+                    self.backlog.push_back(Arrived::Lost(Loss::may_have_reached("there was no response")));
                 }
             }
         }
@@ -277,8 +315,10 @@ impl Running {
             }
             "notifications/cancelled" => {
                 let id = era::cancelled_request(notice)?;
-                let at = self.open.iter().position(|open| open.id == id)?;
-                Some(Noted::Withdrawn(self.open.remove(at).key))
+                let at = self.open.iter().position(|open| open.asked.id() == Some(&id))?;
+                let Open { key, asked } = self.open.remove(at);
+                asked.settle();
+                Some(Noted::Withdrawn(key))
             }
             _ => {
                 inner.notice(notice);

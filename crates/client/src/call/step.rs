@@ -5,21 +5,25 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Method, Raw, Refusal};
 
 use super::running::{Meanwhile, Running, Waited};
 use super::{Answers, Call, CarriedAnswers, Continuation, Given, Suspended};
-use crate::carrier::{LossKind, Reach};
+use crate::carrier::{Asked, LossKind, Reach};
 use crate::client::Inner;
 use crate::edge::{Extras, Settled};
 use crate::error::Error;
-use crate::input::Origin;
+use crate::input::{InputHandler, Origin};
 
 /// How long it is waited before a server that only wants to be asked again is.
 const PACE: Duration = Duration::from_millis(250);
 const SLOWEST_PACE: Duration = Duration::from_secs(2);
+
+/// How often a call may be interrupted by questions that need not be its own.
+const MOST_SHARED_ROUNDS: usize = 1000;
 
 /// The code by which a server says that a header does not mirror the body.
 const HEADER_MISMATCH: i64 = -32020;
@@ -99,7 +103,7 @@ impl Inner {
                 params: self.tools.headers(call),
                 level: self.level(),
             };
-            session.edge.check(&call.method)?;
+            session.edge.check(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let mut running = Running::new(session, self.carrier.request(outgoing), call, self);
             match running.wait(self, call, siblings_within).await? {
@@ -161,10 +165,16 @@ impl Inner {
                     pace = (pace * 2).min(SLOWEST_PACE);
                     given = Some(Given::Answers(then, Answers::new()));
                 }
-                Step::Ask(questions, then) => {
+                Step::Ask(questions, mut then) => {
+                    // Where calls of one channel ask at one time, the questions of all of them may come to one.
+                    let most = if is_certain(&mut then) {
+                        limits.rounds
+                    } else {
+                        limits.rounds.max(MOST_SHARED_ROUNDS)
+                    };
                     rounds += 1;
-                    if rounds > limits.rounds {
-                        let problem = format!("the server asked more than {} times", limits.rounds);
+                    if rounds > most {
+                        let problem = format!("the server asked more than {most} times");
                         return Err(Error::Unanswered(Refusal::TOO_MANY.because(problem)));
                     }
                     pace = PACE;
@@ -188,10 +198,7 @@ impl Inner {
         };
         let mut waiting: Vec<_> = questions
             .into_iter()
-            .map(|(key, question)| {
-                let is_for_user = matches!(question, Question::Form(_) | Question::Url(_));
-                (key, is_for_user, self.input.answer(origin.clone(), question))
-            })
+            .map(|(key, question)| (key, answered(self.input.clone(), origin.clone(), question)))
             .collect();
         let mut answers = Answers::new();
         while !waiting.is_empty() {
@@ -202,7 +209,7 @@ impl Inner {
                 }
             };
             let answered = std::future::poll_fn(|cx| {
-                for (at, (_, _, answer)) in waiting.iter_mut().enumerate() {
+                for (at, (_, answer)) in waiting.iter_mut().enumerate() {
                     if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                         return Poll::Ready((at, answer));
                     }
@@ -212,13 +219,14 @@ impl Inner {
             tokio::select! {
                 biased;
                 meanwhile = meanwhile => match meanwhile {
-                    Meanwhile::Over => break,
-                    Meanwhile::Withdrawn(key) => waiting.retain(|(asked, _, _)| *asked != key),
+                    Meanwhile::Over => {
+                        self.leave_behind(&mut then, waiting);
+                        break;
+                    }
+                    Meanwhile::Withdrawn(key) => waiting.retain(|(asked, _)| *asked != key),
                 },
                 (at, answer) = answered => {
-                    let (key, is_for_user, _) = waiting.swap_remove(at);
-                    // Whoever asks a user hears that the user did not decide, in words that both eras have.
-                    let answer = if is_for_user { Ok(answer.unwrap_or_else(|_| Answer::cancel())) } else { answer };
+                    let (key, _) = waiting.swap_remove(at);
                     answers.push((key, answer));
                 }
             }
@@ -226,9 +234,42 @@ impl Inner {
         (then, answers)
     }
 
+    /// Leaves questions behind that are being answered although their call is over: they may have been another call's.
+    fn leave_behind(&self, then: &mut Continuation, waiting: Vec<(String, AnswerFuture)>) {
+        let Continuation::Live(suspended) = then else { return };
+        let running = suspended.get_mut();
+        for (key, answer) in waiting {
+            match running.disown(&key) {
+                Some(asked) if !asked.is_certain() => self.adopt(running.session.clone(), asked, answer),
+                // Nobody else can have asked it, and who asked has gone on.
+                asked => asked.into_iter().for_each(Asked::settle),
+            }
+        }
+    }
+
     pub(crate) fn capabilities_of<'a>(&'a self, call: &'a Call) -> &'a ClientCapabilities {
         call.capabilities.as_ref().unwrap_or(&self.plan.capabilities)
     }
+}
+
+/// Reports whether the questions of a round are certainly those of the call that they interrupt.
+fn is_certain(then: &mut Continuation) -> bool {
+    match then {
+        Continuation::Portable(_) => true,
+        Continuation::Live(suspended) => suspended.get_mut().is_certain(),
+    }
+}
+
+/// An answer that is on its way.
+pub(crate) type AnswerFuture = BoxFuture<'static, Result<Answer, Refusal>>;
+
+/// Has a question answered. Whoever asks a user hears that the user did not decide, in words that both eras have.
+fn answered(input: Arc<dyn InputHandler>, origin: Origin, question: Question) -> AnswerFuture {
+    let is_for_user = matches!(question, Question::Form(_) | Question::Url(_));
+    Box::pin(async move {
+        let answer = input.answer(origin, question).await;
+        if is_for_user { Ok(answer.unwrap_or_else(|_| Answer::cancel())) } else { answer }
+    })
 }
 
 fn suspend(running: Running, questions: Vec<(String, Question)>) -> Step {

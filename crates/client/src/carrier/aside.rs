@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use trunkline_protocol::{Notification, Request};
+use trunkline_protocol::{Members, Notification, Request};
 
 /// Log messages and the like that wait to be looked at; beyond it the oldest is dropped.
 const MOST_NOTICES: usize = 256;
+
+/// The bytes of those that wait, as far as there is more than one; beyond it the oldest is dropped.
+pub(super) const MOST_BYTES: usize = 1 << 20;
 
 /// Questions that wait to be looked at; beyond it they are refused.
 const MOST_QUESTIONS: usize = 16;
@@ -48,6 +51,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     notices: VecDeque<Notification>,
+    /// The bytes that the notices have together.
+    bytes: usize,
     questions: VecDeque<Request>,
     interrupted: bool,
     closed: bool,
@@ -67,10 +72,13 @@ impl Aside {
             if state.notices.iter().any(|waiting| says_the_same(waiting, &notice)) {
                 return;
             }
-            if state.notices.len() >= MOST_NOTICES {
-                state.notices.pop_front();
-            }
+            state.bytes += weight(&notice);
             state.notices.push_back(notice);
+            // However large the newest is, it is heard.
+            while state.notices.len() > MOST_NOTICES || (state.notices.len() > 1 && state.bytes > MOST_BYTES)
+            {
+                state.take_notice();
+            }
         });
     }
 
@@ -110,7 +118,7 @@ impl AsideReceiver {
         if std::mem::take(&mut state.interrupted) {
             return Poll::Ready(AsideEvent::Interrupted);
         }
-        if let Some(notice) = state.notices.pop_front() {
+        if let Some(notice) = state.take_notice() {
             return Poll::Ready(AsideEvent::Notice(notice));
         }
         if std::mem::take(&mut state.closed) {
@@ -133,6 +141,20 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    fn take_notice(&mut self) -> Option<Notification> {
+        let notice = self.notices.pop_front()?;
+        self.bytes -= weight(&notice);
+        Some(notice)
+    }
+}
+
+/// Returns how many bytes of the server's a notice holds.
+pub(super) fn weight(notice: &Notification) -> usize {
+    let members = notice.params.members.iter().chain(notice.params.meta.iter().flat_map(Members::iter));
+    notice.method.len() + members.map(|(key, value)| key.len() + value.as_str().len()).sum::<usize>()
 }
 
 /// Reports whether a change notice says nothing that another one does not say already.

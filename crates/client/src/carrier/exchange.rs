@@ -3,8 +3,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
-use trunkline_protocol::{Notification, Raw, Request};
+use trunkline_protocol::{Notification, Raw};
 
+use super::asked::Asked;
 use super::channel::Waiting;
 
 /// One request that is on its way, as a stream of what the server says within it.
@@ -28,7 +29,7 @@ pub(crate) enum Arrived {
     /// Progress, a log message, or a change on a standing stream.
     Notice(Notification),
     /// A question, to be answered under its id by [`Carrier::post`](super::Carrier::post).
-    Question(Request),
+    Question(Asked),
     /// Notices came faster than they were taken, and the oldest of them are gone.
     Skipped,
     /// The response, result or error as the server wrote it; nothing comes after it.
@@ -88,11 +89,6 @@ impl Exchange {
 
     pub(super) fn over_channel(waiting: Waiting) -> Self {
         Self { arrivals: Arrivals::Channel(waiting) }
-    }
-
-    /// Makes an exchange that is over before it began.
-    pub(crate) fn lost(loss: Loss) -> Self {
-        Self::new(futures_util::stream::iter([Arrived::Lost(loss)]))
     }
 
     /// Polls for what the server says next; `None` after the last word.

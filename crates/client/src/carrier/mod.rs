@@ -4,6 +4,7 @@
 //! [edge](crate::edge) before it comes here, and what a response means is read by one afterwards.
 
 mod aside;
+mod asked;
 mod channel;
 mod exchange;
 mod http;
@@ -12,6 +13,7 @@ mod outgoing;
 use futures_util::future::BoxFuture;
 
 pub(crate) use self::aside::{Aside, AsideEvent, AsideReceiver, aside};
+pub(crate) use self::asked::Asked;
 pub(crate) use self::channel::{ChannelCarrier, ChannelLimits};
 pub(crate) use self::exchange::{Arrived, Exchange, Loss, LossKind, Reach};
 pub(crate) use self::http::{Headers, HttpCarrier, HttpLimits, SsePair, refusal};

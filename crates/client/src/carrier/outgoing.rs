@@ -50,6 +50,12 @@ impl Outgoing {
         self.method == Method::Initialize.as_str() || self.method == Method::Discover.as_str()
     }
 
+    /// Reports whether the server may want to say something because of it that belongs to no request, and that nobody would
+    /// hear who does not listen yet.
+    pub(crate) fn needs_listener(&self) -> bool {
+        self.may_ask || self.method == Method::ResourcesSubscribe.as_str()
+    }
+
     /// Reports whether dropping the exchange may be told to the server: a handshake cannot be cancelled, and a server that
     /// is only being probed may not know what it was asked.
     pub(crate) fn is_cancellable(&self) -> bool {

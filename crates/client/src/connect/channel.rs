@@ -92,6 +92,10 @@ async fn probe(
                 return Err(attempts.unreachable(source, observation.describe()));
             }
             (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
+            // Over a network there are other reasons for a connection to end than age.
+            (Verdict::LegacyAfresh(_), observation) if matches!(source, Source::WebSocket(_)) => {
+                return Err(attempts.unreachable(source, observation.describe()));
+            }
             (Verdict::LegacyAfresh(offered), _) => {
                 open.carrier.close().await;
                 let open = source.open(plan, attempts).await?;
@@ -117,7 +121,7 @@ async fn shake_hands(
 ) -> Result<Connected, Error> {
     let what = format!("initialize at {offered}");
     match handshake::initialize(&*open.carrier, plan, offered).await {
-        Ok((_, described)) if plan.pin.is_some_and(|pin| pin != described.revision) => {
+        Ok((_, described)) if plan.refuses(described.revision) => {
             attempts.note(what, format!("answered with {}", described.revision));
             let cause = format!("the server does not speak {offered}, but {}", described.revision);
             Err(attempts.unreachable(source, cause))

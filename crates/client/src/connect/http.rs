@@ -181,7 +181,7 @@ impl Way<'_> {
         attempts: &mut Attempts,
     ) -> Result<(Edge, super::Described), Failure> {
         let outcome = match handshake::initialize(carrier, self.plan, offered).await {
-            Ok((_, described)) if self.plan.pin.is_some_and(|pin| pin != described.revision) => {
+            Ok((_, described)) if self.plan.refuses(described.revision) => {
                 carrier.close().await;
                 let answered = described.revision;
                 Err(Failure::Version(format!("the server does not speak {offered}, but {answered}")))

@@ -33,8 +33,10 @@ use crate::limits::Limits;
 pub(crate) struct Plan {
     pub(crate) identity: Implementation,
     pub(crate) capabilities: ClientCapabilities,
-    /// The revision that must be spoken, and no other.
+    /// The revision that must be spoken, or from which on down an era is tried.
     pub(crate) pin: Option<Revision>,
+    /// Whether any older revision of the same era will do.
+    pub(crate) whole_era: bool,
     pub(crate) limits: Limits,
     /// HTTP headers that go with every request.
     pub(crate) headers: Vec<(String, Secret)>,
@@ -47,6 +49,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Reports whether a server answered with a revision that was not asked for.
+    pub(crate) fn refuses(&self, answered: Revision) -> bool {
+        self.pin.is_some_and(|pin| pin != answered && !(self.whole_era && pin.era() == answered.era()))
+    }
+
     /// Returns the bounds of a channel.
     pub(crate) fn channel_limits(&self) -> ChannelLimits {
         let Limits { bounds, in_flight, queued_bytes, noise, .. } = self.limits;

@@ -5,7 +5,6 @@
 pub(crate) mod legacy;
 pub(crate) mod modern;
 
-use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Id, Level, Method, Raw, Refusal, Request, Revision};
 
@@ -55,23 +54,18 @@ impl Edge {
         }
     }
 
-    /// Returns what the revision can say.
-    pub(crate) fn dialect(&self) -> &'static Dialect {
-        Dialect::of(self.revision())
-    }
-
-    /// Returns a method of the protocol by name, if the era has it.
+    /// Checks that the era has what is asked for.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if it is a method of the other era.
-    pub(crate) fn check(&self, method: &str) -> Result<Option<Method>, Error> {
-        let known = Method::ALL.into_iter().find(|known| known.as_str() == method);
-        match known {
-            Some(known) if !known.exists_in(self.revision().era()) => Err(Error::Unsupported(format!(
-                "the server speaks revision {}, which has no `{method}`",
-                self.revision()
+    pub(crate) fn check(&self, call: &Call) -> Result<(), Error> {
+        let revision = self.revision();
+        match call.known {
+            Some(method) if !method.exists_in(revision.era()) => Err(Error::Unsupported(format!(
+                "the server speaks revision {revision}, which has no `{}`",
+                call.method
             ))),
-            known => Ok(known),
+            _ => Ok(()),
         }
     }
 

@@ -9,7 +9,8 @@ use trunkline_server::HostOptions;
 use crate::support::{Act, Answers, Life, Script, accept, connect, or_handshake, server, settle, within};
 
 fn forms() -> Answers {
-    Answers::new(|_| panic!("steps are answered by whoever makes them"))
+    let forms = ClientCapabilities::default().with_form();
+    Answers::new(|_| panic!("steps are answered by whoever makes them")).declaring(forms)
 }
 
 async fn asked(client: &Client, call: Call) -> Round {
@@ -214,7 +215,7 @@ async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_se
                 assert_eq!((refusal.message(), revision), ("not today", Revision::NEWEST));
             }
             Ok(result) => {
-                assert!(result.is_error && result.text().contains("not today"), "{}", result.text())
+                assert!(result.is_error && result.text().contains("not today"), "{}", result.text());
             }
             Err(other) => panic!("{other}"),
         }

@@ -8,8 +8,11 @@ use trunkline_client::{Client, Error, Limits};
 
 use crate::peer::{ERAS, Peer, call, connect_with, soon};
 
+/// Makes a page of its number.
+type Pages = fn(usize) -> Value;
+
 /// Connects to a server whose pages are made by a function of their number.
-async fn connect(era: Revision, limits: Limits, page: fn(usize) -> Value, pause: Duration) -> Client {
+async fn connect(era: Revision, limits: Limits, page: Pages, pause: Duration) -> Client {
     let builder = Client::builder().limits(limits);
     let script = async move |mut peer: Peer| {
         for number in 0.. {
@@ -38,7 +41,7 @@ fn page(cursor: &Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
     // How the pages are made, and what the error says.
-    let table: &[(fn(usize) -> Value, &str)] = &[
+    let table: &[(Pages, &str)] = &[
         (|_| page(&json!("same")), "in a circle"),
         (|number| page(&json!(format!("c{}", number % 3))), "in a circle"),
         (|_| page(&json!("")), "in a circle"),

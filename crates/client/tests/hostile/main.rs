@@ -8,7 +8,8 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::panic,
-    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::needless_pass_by_value,
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 

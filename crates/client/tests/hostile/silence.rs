@@ -54,7 +54,7 @@ async fn a_silent_call_ends_in_its_time_and_is_cancelled_while_others_are_answer
             while let Some(message) = peer.next().await {
                 match message["method"].as_str() {
                     Some("tools/call") if message["params"]["name"] == "silent" => {
-                        silent = Some(message["id"].clone())
+                        silent = Some(message["id"].clone());
                     }
                     Some("tools/call") => peer.answer_text(&message["id"], "well").await,
                     Some("notifications/cancelled") => {
@@ -191,7 +191,7 @@ async fn a_server_that_answers_only_while_nobody_waits_is_survived() {
         while let Some(message) = peer.next().await {
             match message["method"].as_str() {
                 Some("tools/call") if message["params"]["name"] == "sane" => {
-                    peer.answer_text(&message["id"], "sane").await
+                    peer.answer_text(&message["id"], "sane").await;
                 }
                 Some("tools/call") => late.push(message["id"].clone()),
                 Some("notifications/cancelled") => {

@@ -7,10 +7,12 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::Notify;
-use trunkline_client::protocol::model::{Answer, Content, Question, ResourceBody, Role, Root, SampleResult};
+use trunkline_client::protocol::model::{
+    Answer, ClientCapabilities, Content, Question, ResourceBody, Role, Root, SampleResult,
+};
 use trunkline_client::protocol::{Era, Level, Members, Refusal, Revision};
 use trunkline_client::transport::dial::Proxies;
-use trunkline_client::{Builder, Change, Client, Completion, Error, Watch};
+use trunkline_client::{Builder, Change, Client, Completion, Error, Origin, Watch};
 use trunkline_server::Tool;
 use trunkline_server::http::HttpOptions;
 
@@ -44,8 +46,10 @@ async fn check_everything(place: &Place, url: &str, revision: Revision, transpor
     let what = format!("{revision} over {url}");
     let logged = Arc::new(Mutex::new(Vec::new()));
     let told = logged.clone();
+    let answers = Answers::new(answer)
+        .declaring(ClientCapabilities::default().with_form().with_sampling().with_roots());
     let builder = builder
-        .input(Answers::new(answer))
+        .input(answers.clone())
         .pin(revision)
         .on_log(move |message| told.lock().unwrap().push(message.level));
     let client = within(builder.connect(url)).await.unwrap_or_else(|error| panic!("{what}: {error:?}"));
@@ -65,6 +69,9 @@ async fn check_everything(place: &Place, url: &str, revision: Revision, transpor
     })
     .await;
     assert_eq!(*logged.lock().unwrap(), [Level::Warning], "{what}");
+    // Servers may ask for roots whenever they like.
+    let asked = answers.asked().into_iter().filter(|(_, question)| !matches!(question, Question::Roots));
+    assert!(asked.into_iter().all(|(origin, _)| matches!(origin, Origin::Call { .. })), "{what}");
     within(client.close()).await;
     place.is_left_alone().await;
 }
@@ -103,9 +110,7 @@ async fn asks(client: &Client, what: &str) {
     let roots = within(client.call("roots", json!({}))).await.unwrap();
     assert_eq!(roots.text(), r#"["file:///home"]"#, "{what}");
     if client.server().revision >= Revision::V2025_06_18 {
-        // Only where each call has a stream of its own is it known whose question it is.
-        let at_one_time = if client.server().transport == "streamable-http" { 8 } else { 1 };
-        let calls = (0..at_one_time).map(|_| client.call("in_sequence", json!({})).into_future());
+        let calls = (0..8).map(|_| client.call("in_sequence", json!({})).into_future());
         for result in within(join_all(calls)).await {
             assert_eq!(result.unwrap().text(), "true true", "{what}");
         }

@@ -1,7 +1,21 @@
 //! What a client does over HTTP: against the real server by every transport, and against servers that are only scripts.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::needless_pass_by_value,
+    reason = "the helpers of tests are outside of the functions that the lints take for tests"
+)]
 
+mod eras;
 mod everything;
+mod hostile;
+mod mirroring;
 mod place;
+mod resumption;
+mod scripted;
+mod sessions;
+mod websocket;
 
 #[path = "../behaviour/support/answers.rs"]
 mod answers;

@@ -11,7 +11,7 @@ pub struct CallToolResult {
     pub content: Vec<Content>,
     /// The result, for programs to read; [`Raw::NULL`] is a value like any other.
     pub structured: Option<Raw>,
-    /// The tool failed, and `content` says why.
+    /// The tool failed, and `content` says why. A success that is to say `isError: false` has that member in `rest`.
     pub is_error: bool,
     /// What the result carries for others, the wire's `_meta`.
     pub meta: Option<Members>,
@@ -83,7 +83,12 @@ impl CallToolResult {
             writer.plain_key("isError");
             writer.boolean(true);
         }
-        write_result_rest(&self.rest, &["content", "structuredContent", "isError"], writer);
+        let typed: &[&str] = if self.is_error {
+            &["content", "structuredContent", "isError"]
+        } else {
+            &["content", "structuredContent"]
+        };
+        write_result_rest(&self.rest, typed, writer);
     }
 
     /// Reports whether a block of text already says what a structured value says, or what is wrapped in it.

@@ -111,3 +111,43 @@ fn a_server_without_features_declares_none() {
     let read = ServerCapabilities::read(&raw(r#"{"tools":null,"logging":true}"#)).unwrap();
     assert_eq!(read, ServerCapabilities { rest: Members::new(), ..ServerCapabilities::default() });
 }
+
+#[test]
+fn a_client_declares_to_each_revision_what_it_has_words_for() {
+    let all = ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
+    let read = |json: &str| ClientCapabilities::read(&raw(json), Revision::NEWEST).unwrap();
+    for (client, expected) in [
+        (ClientCapabilities::default(), ["{}"; 5]),
+        (
+            all,
+            [
+                r#"{"sampling":{},"roots":{"listChanged":true}}"#,
+                r#"{"sampling":{},"roots":{"listChanged":true}}"#,
+                r#"{"elicitation":{},"sampling":{},"roots":{"listChanged":true}}"#,
+                r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{"listChanged":true}}"#,
+                r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#,
+            ],
+        ),
+        (
+            ClientCapabilities::default().with_url(),
+            ["{}", "{}", "{}", r#"{"elicitation":{"url":{}}}"#, r#"{"elicitation":{"url":{}}}"#],
+        ),
+        (
+            read(r#"{"experimental":{"a":1.0},"tasks":{},"extensions":{"com.x/e":{}},"roots":7}"#),
+            [
+                r#"{"experimental":{"a":1.0}}"#,
+                r#"{"experimental":{"a":1.0}}"#,
+                r#"{"experimental":{"a":1.0},"extensions":{"com.x/e":{}}}"#,
+                r#"{"experimental":{"a":1.0},"extensions":{"com.x/e":{}}}"#,
+                r#"{"experimental":{"a":1.0},"extensions":{"com.x/e":{}}}"#,
+            ],
+        ),
+    ] {
+        for (revision, expected) in Revision::ALL.into_iter().zip(expected) {
+            let written = client.for_revision(revision);
+            assert_eq!(written.as_str(), expected, "{revision}");
+            // Whoever reads it finds what was declared, as far as the revision has it.
+            assert!(ClientCapabilities::read(&written, revision).is_ok());
+        }
+    }
+}

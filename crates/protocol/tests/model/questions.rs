@@ -263,3 +263,77 @@ fn answers_that_do_not_fit_are_refused_by_the_member() {
         );
     }
 }
+
+#[test]
+fn a_question_is_read_back_as_it_was_asked_in_either_era() {
+    let mut with_meta = Question::url("m", "https://x");
+    if let Question::Url(url) = &mut with_meta {
+        url.rest = raw(r#"{"_meta":{"a":1}}"#).members().unwrap();
+    }
+    for question in
+        [form(r#"{"type":"object"}"#), with_meta, sample(r#"{"messages":[],"maxTokens":1}"#), Question::Roots]
+    {
+        let asked = raw(&written(|writer| question.write_input_request(writer))).members().unwrap();
+        let params = asked.get("params").unwrap().members().unwrap();
+        let method = asked.text("method").unwrap();
+        assert_eq!(Question::read(&method, params).unwrap(), question);
+        let mut params =
+            question.to_legacy(Dialect::of(Revision::V2025_11_25), || "E".into()).unwrap().members().unwrap();
+        params.take("elicitationId");
+        assert_eq!(Question::read(&method, params).unwrap(), question);
+    }
+}
+
+#[test]
+fn what_is_no_question_is_refused_by_the_row_that_fits() {
+    for (method, params, code) in [
+        ("x/y", "{}", -32601),
+        ("elicitation/create", "{}", -32602),
+        ("elicitation/create", r#"{"message":"m"}"#, -32602),
+        ("elicitation/create", r#"{"message":7,"requestedSchema":{}}"#, -32602),
+        ("elicitation/create", r#"{"message":"m","requestedSchema":[]}"#, -32602),
+        ("elicitation/create", r#"{"mode":"url","message":"m"}"#, -32602),
+        ("elicitation/create", r#"{"mode":"other","message":"m","requestedSchema":{}}"#, -32602),
+    ] {
+        let refusal = Question::read(method, raw(params).members().unwrap()).unwrap_err();
+        assert_eq!(refusal.code(trunkline_protocol::Era::Legacy), code, "{method} {params}");
+    }
+}
+
+#[test]
+fn an_answer_is_read_back_as_it_was_given_and_several_blocks_are_one_where_there_is_room_for_one() {
+    let said = |content: Vec<Content>| {
+        Answer::Sample(SampleResult {
+            role: Role::Assistant,
+            content,
+            model: "m".to_owned(),
+            stop_reason: Some("endTurn".to_owned()),
+            meta: None,
+            rest: Members::new(),
+        })
+    };
+    let two = said(vec![Content::text("a"), Content::text("b")]);
+    let joined = said(vec![Content::text("a\nb")]);
+    let root = Root { uri: "file:///a".to_owned(), name: Some("a".to_owned()), ..Root::default() };
+    for dialect in Dialect::ALL {
+        let newer = dialect.sampling_tools;
+        for (question, answer, expected) in [
+            (
+                form("{}"),
+                Answer::accept(Some(raw(r#"{"a":1.0}"#))),
+                Answer::accept(Some(raw(r#"{"a":1.0}"#))),
+            ),
+            (form("{}"), Answer::decline(), Answer::decline()),
+            (Question::url("m", "https://x"), Answer::cancel(), Answer::cancel()),
+            (sample("{}"), said(vec![Content::text("a")]), said(vec![Content::text("a")])),
+            (sample("{}"), two.clone(), if newer { two.clone() } else { joined.clone() }),
+            (Question::Roots, Answer::Roots(vec![root.clone()]), Answer::Roots(vec![root.clone()])),
+        ] {
+            let json = written(|writer| answer.write(dialect, writer).unwrap());
+            assert_eq!(question.read_answer(&raw(&json)).unwrap(), expected, "{}", dialect.revision());
+        }
+        let image = said(vec![Content::text("a"), Content::Image(MediaContent::new(b"x", "image/png"))]);
+        let mut writer = trunkline_protocol::Writer::default();
+        assert_eq!(image.write(dialect, &mut writer).is_ok(), newer, "{}", dialect.revision());
+    }
+}

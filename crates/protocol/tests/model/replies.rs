@@ -138,3 +138,20 @@ fn questions_are_asked_under_their_keys() {
         r#"{"resultType":"input_required","requestState":"s","_meta":{$INFO}}"#,
     );
 }
+
+#[test]
+fn a_success_says_that_it_is_no_error_only_where_it_is_told_to() {
+    let mut result = CallToolResult::text("x");
+    result.rest.set("isError", raw("false"));
+    check_reply(
+        &Reply::Tool(result.clone()),
+        r#"{"content":[{"type":"text","text":"x"}],"isError":false}"#,
+        r#"{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":false,"_meta":{$INFO}}"#,
+    );
+    result.is_error = true;
+    check_reply(
+        &Reply::Tool(result),
+        r#"{"content":[{"type":"text","text":"x"}],"isError":true}"#,
+        r#"{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":true,"_meta":{$INFO}}"#,
+    );
+}

@@ -302,6 +302,8 @@ macro_rules! ask_all {
 
             async fn put_all(self, context: &Context) -> Result<Self::Answers, AskError> {
                 let ($($ask,)+) = self;
+                // What cannot be asked is found out before the caller is troubled with the rest.
+                context.shared().check_all(&[$(($ask.key.as_deref(), &$ask.question)),+])?;
                 $(let mut $ask = Waiting::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {
                     // Every question is polled in every turn, so that all of them are put before the round closes.

@@ -77,6 +77,11 @@ impl Context {
         self.server.as_ref()
     }
 
+    /// Reports whether the caller asked to be told of progress, so that who would have to gather it can leave it.
+    pub fn wants_progress(&self) -> bool {
+        self.shared.with_caller(|caller| caller.progress_token.is_some())
+    }
+
     /// Reports progress, if the caller asked for it.
     ///
     /// A value that is not above the last one is dropped.
@@ -115,7 +120,7 @@ impl Context {
     /// Puts several questions in one round and waits for all answers.
     ///
     /// # Errors
-    /// The first [`AskError`] among them, once all are answered or failed.
+    /// The first [`AskError`] among them, once all are answered or failed; if one of them cannot be put, none is.
     pub async fn ask_all<Q: AskAll>(&self, questions: Q) -> Result<Q::Answers, AskError> {
         questions.put_all(self).await
     }

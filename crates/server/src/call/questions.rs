@@ -2,11 +2,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::Question;
 
 use super::ask::{Ask, AskError, Asking, Early};
 use super::given::{Given, Put};
-use super::shared::{Asked, Shared, UNDECLARED, wake};
+use super::shared::{Asked, Shared, State, UNDECLARED, wake};
 
 /// What a handler asks.
 impl Shared {
@@ -23,7 +24,7 @@ impl Shared {
         }
         let key = key.unwrap_or_else(|| {
             state.unnamed += 1;
-            format!("q{}", state.unnamed)
+            unnamed_key(state.unnamed)
         });
         if state.asked.iter().any(|asked| asked.key == key) {
             return Err(AskError::KeyInUse(key));
@@ -39,13 +40,38 @@ impl Shared {
                 return Ok(Put::Answered(Given { answer, raw }));
             }
         }
-        if !question.allowed_by(&state.caller.capabilities()) {
-            return Err(AskError::unsupported(&question, UNDECLARED));
-        }
+        state.check_supported(&question)?;
         state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
         // A handler may ask from a task of its own, whose polls the exchange does not see.
         wake(state.exchange.take(), state);
         Ok(Put::Open(key))
+    }
+
+    /// Checks, before any of them is put, that questions which belong together can all be put.
+    ///
+    /// # Errors
+    /// What [`Shared::put`] would say to the first that cannot.
+    pub(crate) fn check_all(&self, questions: &[(Option<&str>, &Question)]) -> Result<(), AskError> {
+        let state = self.lock();
+        let (mut unnamed, mut keys) = (state.unnamed, Vec::with_capacity(questions.len()));
+        for (key, question) in questions {
+            let key = match key {
+                Some(key) => (*key).to_owned(),
+                None => {
+                    unnamed += 1;
+                    unnamed_key(unnamed)
+                }
+            };
+            if keys.contains(&key) || state.asked.iter().any(|asked| asked.key == key) {
+                return Err(AskError::KeyInUse(key));
+            }
+            let given = state.answers.iter().find(|(given, _)| *given == key);
+            if !given.is_some_and(|(_, raw)| question.read_answer(raw).is_ok()) {
+                state.check_supported(question)?;
+            }
+            keys.push(key);
+        }
+        Ok(())
     }
 
     pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Given, AskError>> {
@@ -67,6 +93,8 @@ impl Shared {
         self: &Arc<Self>,
         questions: Vec<(String, Question)>,
     ) -> Result<(), AskError> {
+        let each: Vec<_> = questions.iter().map(|(key, question)| (Some(key.as_str()), question)).collect();
+        self.check_all(&each)?;
         let mut asked: Vec<_> = questions
             .into_iter()
             .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
@@ -105,4 +133,21 @@ impl Shared {
     pub(crate) fn withdraw(&self, key: &str) {
         self.lock().asked.retain(|asked| asked.key != key);
     }
+}
+
+impl State {
+    /// Checks that the caller can be asked a question, and that its revision has words for it.
+    fn check_supported(&self, question: &Question) -> Result<(), AskError> {
+        if !question.allowed_by(&self.caller.capabilities()) {
+            return Err(AskError::unsupported(question, UNDECLARED));
+        }
+        question
+            .check_words(Dialect::of(self.caller.revision))
+            .map_err(|inexpressible| AskError::unsupported(question, inexpressible.to_string()))
+    }
+}
+
+/// Names a question that is put without a name, by how many of those there were.
+fn unnamed_key(number: usize) -> String {
+    format!("q{number}")
 }

@@ -14,6 +14,7 @@ use super::given::Given;
 use super::note::{Note, Urgent};
 use super::surroundings::Surroundings;
 use crate::env::{Env, Secret};
+use crate::unanswered::Reserved;
 
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
@@ -52,6 +53,8 @@ pub(super) struct State {
     pub(super) notes: VecDeque<Note>,
     pub(super) progress: f64,
     pub(super) parked: bool,
+    /// Room for the requests that the call has lived through, where these are large.
+    pub(super) reserved: Option<Reserved>,
     pub(super) release: Option<Duration>,
     pub(super) cancelled: bool,
     /// The server has ended the handler, while the caller still waits for the answer that says so.
@@ -92,6 +95,7 @@ impl Shared {
                 notes: VecDeque::new(),
                 progress: f64::NEG_INFINITY,
                 parked: false,
+                reserved: None,
                 release: None,
                 cancelled: false,
                 given_up: false,
@@ -120,6 +124,20 @@ impl Shared {
     /// Returns the secrets that nothing which the call says may hold.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         self.lock().secrets.clone()
+    }
+
+    /// Keeps the room of a large request for as long as the call may hold any of it.
+    pub(crate) fn keep(&self, reserved: Reserved) {
+        let mut state = self.lock();
+        match &mut state.reserved {
+            Some(kept) => kept.join(reserved),
+            none => *none = Some(reserved),
+        }
+    }
+
+    /// Reports whether the call holds a large request.
+    pub(crate) fn is_large(&self) -> bool {
+        self.lock().reserved.is_some()
     }
 
     pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {

@@ -25,6 +25,12 @@ impl<C: Channel> ChannelServer<C> {
         self
     }
 
+    /// Leaves it to whatever carries the channel to count what its peer has not read.
+    pub(crate) fn counted_below(mut self) -> Self {
+        self.unread = None;
+        self
+    }
+
     /// Returns the channel.
     pub(crate) fn channel_mut(&mut self) -> &mut C {
         &mut self.channel

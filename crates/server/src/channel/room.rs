@@ -1,20 +1,31 @@
 //! Whether a channel has room for more: for calls, and for what its peer has still to read.
 
 use std::collections::VecDeque;
+use std::io;
+use std::task::Context;
 
 use trunkline_protocol::envelope::Incoming;
 use trunkline_protocol::{Id, Message, Method, Refusal};
 use trunkline_transport::Channel;
 
-use super::ChannelServer;
+use super::{ChannelServer, LITTLE};
+use crate::unanswered::Reserved;
+use crate::unread::Cut;
 
 /// Calls that were read while as many ran as may; they begin, in order, as others end.
 ///
 /// What is not a call is never held: an answer, a cancellation or the end must reach the calls that run.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    messages: VecDeque<(Incoming, usize)>,
+    messages: VecDeque<Waiting>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    incoming: Incoming,
+    bytes: usize,
+    reserved: Option<Reserved>,
 }
 
 /// The most calls that wait to begin; further ones are refused.
@@ -22,18 +33,17 @@ const MOST_HELD: usize = 1024;
 
 impl Held {
     /// Takes the next call that may begin.
-    pub(super) fn next(&mut self) -> Option<Incoming> {
-        let (incoming, bytes) = self.messages.pop_front()?;
+    pub(super) fn next(&mut self) -> Option<(Incoming, Option<Reserved>)> {
+        let Waiting { incoming, bytes, reserved } = self.messages.pop_front()?;
         self.bytes -= bytes;
-        Some(incoming)
+        Some((incoming, reserved))
     }
 
     /// Forgets a call that its caller has cancelled before it began.
     pub(super) fn withdraw(&mut self, id: &Id) {
-        let is_it = |(incoming, _): &(Incoming, usize)| matches!(incoming, Incoming::One(Message::Request(request)) if request.id == *id);
-        if let Some((_, bytes)) = self.messages.iter().position(is_it).and_then(|at| self.messages.remove(at))
-        {
-            self.bytes -= bytes;
+        let at = self.messages.iter().position(|waiting| call_id(&waiting.incoming) == Some(id));
+        if let Some(withdrawn) = at.and_then(|at| self.messages.remove(at)) {
+            self.bytes -= withdrawn.bytes;
         }
     }
 
@@ -56,35 +66,55 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.queued() < self.core.limits.queued_bytes
     }
 
+    /// Counts what the peer has not read with what all the others have not.
+    ///
+    /// # Errors
+    /// The peer is cut.
+    pub(super) fn count_unread(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let Some(unread) = &mut self.unread else { return Ok(()) };
+        let queued = self.channel.queued();
+        if queued >= LITTLE {
+            return unread.wait(queued, cx.waker()).map_err(Cut::carry_out);
+        }
+        if !unread.is_empty() {
+            unread.release();
+        }
+        Ok(())
+    }
+
     /// Reports whether a message is a call that cannot begin yet.
     pub(super) fn must_wait(&self, incoming: &Incoming) -> bool {
         (!self.held.is_empty() || self.is_full()) && begins_a_call(incoming)
     }
 
     /// Keeps a call for later, or refuses it if too much waits already. One message of any legal size is always kept.
-    pub(super) fn hold(&mut self, incoming: Incoming, bytes: usize) {
+    pub(super) fn hold(&mut self, incoming: Incoming, bytes: usize, reserved: Option<Reserved>) {
         let held = &mut self.held;
         let full = held.messages.len() >= MOST_HELD || held.bytes >= self.core.limits.message_bytes;
         if !full {
             held.bytes += bytes;
-            held.messages.push_back((incoming, bytes));
+            held.messages.push_back(Waiting { incoming, bytes, reserved });
             return;
         }
-        let id = match &incoming {
-            Incoming::One(Message::Request(request)) => Some(&request.id),
-            _ => None,
-        };
-        self.send_error(id, &Refusal::TOO_MANY);
+        self.send_error(call_id(&incoming), &Refusal::TOO_MANY);
     }
 }
 
 /// Reports whether a message begins a call, and so needs room.
-fn begins_a_call(incoming: &Incoming) -> bool {
+pub(super) fn begins_a_call(incoming: &Incoming) -> bool {
     match incoming {
         Incoming::One(Message::Request(request)) => request.method != Method::Ping.as_str(),
         Incoming::One(_) => false,
         Incoming::Batch(messages) => {
             messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
         }
+    }
+}
+
+/// Returns the id of a message that is one request.
+pub(super) fn call_id(incoming: &Incoming) -> Option<&Id> {
+    match incoming {
+        Incoming::One(Message::Request(request)) => Some(&request.id),
+        _ => None,
     }
 }

@@ -9,16 +9,22 @@ use super::{CARRIAGE, ChannelServer};
 use crate::call::SessionKeep;
 use crate::core::now;
 use crate::edge::legacy::{self, LiveSession};
+use crate::unanswered::Reserved;
 
 /// The legacy session of a channel.
 impl<C: Channel> ChannelServer<C> {
-    pub(super) fn receive_legacy(&mut self, message: Message, cx: &mut Context<'_>) {
+    pub(super) fn receive_legacy(
+        &mut self,
+        message: Message,
+        reserved: Option<Reserved>,
+        cx: &mut Context<'_>,
+    ) {
         if let Message::Notification(note) = &message {
             self.cancel_modern(note);
         }
         match (&self.session, message) {
             (Some(session), message) => {
-                let begun = legacy::begin(&self.core, session, message, &CARRIAGE);
+                let begun = legacy::begin(&self.core, session, message, &CARRIAGE).keep(reserved);
                 self.begin_legacy(begun, cx);
                 if let Some(request) = self.session.as_ref().and_then(|session| session.ask_roots()) {
                     self.channel.send(&request);

@@ -2,13 +2,14 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use trunkline_protocol::Refusal;
 
+use crate::core::Core;
 use crate::metrics::process::Present;
+use crate::unanswered::Reserved;
 
 /// The body of a response: nothing, one buffer that is written at once, or a stream of events.
 pub struct ResponseBody(Kind);
@@ -81,15 +82,20 @@ impl Body for ResponseBody {
     }
 }
 
-/// Reads a whole request body.
+/// What is allocated of an announced length before it is here. One allocation takes most bodies; a larger one grows as it
+/// comes, or announcing would be enough to take memory.
+const AT_ONCE: usize = 256 * 1024;
+
+/// Reads a whole request body; a large one comes with the room that was reserved for it.
 ///
 /// # Errors
-/// [`Refusal::TOO_LARGE`] before more than `most` bytes are held, [`Refusal::TOO_SLOW`] after `within`, and
-/// [`Refusal::INVALID_REQUEST`] if the connection breaks.
-pub(super) async fn read<B>(body: B, most: usize, within: Duration) -> Result<Bytes, Refusal>
+/// [`Refusal::TOO_LARGE`] before more than the limit is held, [`Refusal::TOO_MANY`] before there is no room for it,
+/// [`Refusal::TOO_SLOW`] after its time, and [`Refusal::INVALID_REQUEST`] if the connection breaks.
+pub(super) async fn read<B>(body: B, core: &Core) -> Result<(Bytes, Option<Reserved>), Refusal>
 where
     B: Body<Data = Bytes>,
 {
+    let (most, within) = (core.limits.message_bytes, core.limits.body_within);
     let too_large = || Refusal::TOO_LARGE.because(format!("a message may have at most {most} bytes"));
     let announced = body.size_hint().lower();
     if announced > most as u64 {
@@ -98,6 +104,7 @@ where
     let mut body = std::pin::pin!(body);
     let mut first: Option<Bytes> = None;
     let mut gathered = BytesMut::new();
+    let mut reserved = None;
     // Most bodies are here with their head, so that the clock is started only for those that are not.
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
@@ -114,15 +121,16 @@ where
                 return Poll::Ready(Err(Refusal::INVALID_REQUEST.because("the request body broke off")));
             };
             let Ok(data) = frame.into_data() else { continue };
-            if first.as_ref().map_or(0, Bytes::len) + gathered.len() + data.len() > most {
+            let length = first.as_ref().map_or(0, Bytes::len) + gathered.len() + data.len();
+            if length > most {
                 return Poll::Ready(Err(too_large()));
             }
+            core.cover(&mut reserved, length)?;
             match &first {
                 None => first = Some(data),
                 Some(head) => {
                     if gathered.is_empty() {
-                        // The announced length is within bounds here; one allocation then takes the whole body.
-                        let announced = usize::try_from(announced).unwrap_or(most).min(most);
+                        let announced = usize::try_from(announced).unwrap_or(AT_ONCE).min(AT_ONCE);
                         gathered.reserve(announced.max(head.len() + data.len()));
                         gathered.extend_from_slice(head);
                         first = Some(Bytes::new());
@@ -133,5 +141,9 @@ where
         }
     })
     .await?;
-    Ok(if gathered.is_empty() { first.unwrap_or_default() } else { gathered.freeze() })
+    let whole = if gathered.is_empty() { first.unwrap_or_default() } else { gathered.freeze() };
+    if let Some(reserved) = &mut reserved {
+        reserved.settle(whole.len());
+    }
+    Ok((whole, reserved))
 }

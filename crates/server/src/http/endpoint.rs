@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
@@ -176,12 +176,12 @@ impl Inner {
             return Err((Refusal::NOT_ACCEPTABLE, None));
         }
         let env = self.env(parts).map_err(|refusal| (refusal, None))?;
-        let limits = &self.core.limits;
-        let bytes =
-            body::read(body, limits.message_bytes, limits.body_within).await.map_err(|r| (r, None))?;
-        match envelope::read(bytes, limits.bounds) {
+        let (bytes, reserved) = body::read(body, &self.core).await.map_err(|refusal| (refusal, None))?;
+        match envelope::read(bytes, self.core.limits.bounds) {
             Err(Malformed { refusal, id }) => Err((refusal, id)),
-            Ok(Incoming::Batch(messages)) => self.legacy_batch(heads, messages, &principal, env).await,
+            Ok(Incoming::Batch(messages)) => {
+                self.legacy_batch(heads, messages, &principal, env, reserved).await
+            }
             Ok(Incoming::One(message)) => {
                 let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
                 let has_session = !matches!(heads.session, Mirrored::Absent);
@@ -189,12 +189,14 @@ impl Inner {
                 trail::routed(&message, &route);
                 match (route, message) {
                     (Route::Modern, Message::Request(request)) => {
-                        self.modern(parts, heads, request, principal, env).await
+                        self.modern(parts, heads, request, principal, env, reserved).await
                     }
                     (Route::Initialize, Message::Request(request)) => {
                         self.legacy_initialize(&request, heads.accepts(), principal, env).await
                     }
-                    (Route::Session, message) => self.legacy_message(heads, message, &principal, env).await,
+                    (Route::Session, message) => {
+                        self.legacy_message(heads, message, &principal, env, reserved).await
+                    }
                     (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
                     _ => Ok(accepted()),
                 }
@@ -236,13 +238,21 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
         super::stream::write_message(&mut out, None, &answer.message);
         (EVENT_STREAM, ResponseBody::whole(out))
     } else {
-        (JSON, ResponseBody::whole(answer.message))
+        let mut message = answer.message;
+        if message.capacity() - message.len() > MOST_SPARE {
+            // It may wait long to be read, and would keep twice what it needs.
+            message.shrink_to_fit();
+        }
+        (JSON, ResponseBody::whole(message))
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
 }
+
+/// What an answer may have allocated beyond its length while it waits to be read.
+const MOST_SPARE: usize = 64 * 1024;
 
 /// Makes a response that is a stream of events.
 pub(super) fn streamed(
@@ -269,6 +279,9 @@ pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Resp
     let mut response = respond(answer, false);
     if refusal.is(&Refusal::NOT_ALLOWED) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    }
+    if refusal.is(&Refusal::TOO_MANY) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     if refusal.is(&Refusal::UNSUPPORTED_MEDIA) {
         response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

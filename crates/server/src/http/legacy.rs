@@ -1,25 +1,25 @@
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Malformed;
 use trunkline_protocol::era::{Mirrored, SUPPORTED};
 use trunkline_protocol::{Era, Message, Refusal, Request, Revision, sse};
-use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId, StreamId};
+use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId};
 
 use super::accept::Accepts;
 use super::body::ResponseBody;
 use super::carry::{Attached, first_event};
 use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, streamed};
 use super::heads::Heads;
-use super::stream::{CallStream, Chunks, millis, write_message};
-use crate::change::{Change, Subscription};
+use super::standing::is_standing;
+use super::stream::{CallStream, Chunks, write_message};
 use crate::core::now;
 use crate::edge::legacy::{self, Begun, Carriage, LiveSession};
 use crate::edge::{Answer, Event};
 use crate::env::Env;
+use crate::unanswered::Reserved;
 
 impl Inner {
     /// Opens a session.
@@ -59,6 +59,7 @@ impl Inner {
         message: Message,
         principal: &Principal,
         env: Env,
+        reserved: Option<Reserved>,
     ) -> Answered {
         let accepts = heads.accepts();
         let id = match &message {
@@ -68,7 +69,8 @@ impl Inner {
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, id))?;
         let sets_level =
             matches!(&message, Message::Request(request) if request.method == "logging/setLevel");
-        let begun = legacy::begin(&self.core, &session, message, &Carriage { may_ask: accepts.stream, env });
+        let carriage = Carriage { may_ask: accepts.stream, env };
+        let begun = legacy::begin(&self.core, &session, message, &carriage).keep(reserved);
         if sets_level {
             self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
         }
@@ -82,6 +84,7 @@ impl Inner {
         messages: Vec<Result<Message, Malformed>>,
         principal: &Principal,
         env: Env,
+        reserved: Option<Reserved>,
     ) -> Answered {
         let accepts = heads.accepts();
         if matches!(heads.session, Mirrored::Absent) {
@@ -90,7 +93,7 @@ impl Inner {
         }
         let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
         let carriage = Carriage { may_ask: accepts.stream, env };
-        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage);
+        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage).keep(reserved);
         Ok(self.legacy_respond(begun, session, accepts).await)
     }
 
@@ -132,16 +135,12 @@ impl Inner {
             Mirrored::Repeated => Some(None),
         };
         match last {
-            None => {
-                let stream = standing_id(session.new_stream());
-                self.standing(session, stream, 0, &[]).map_err(fail)
-            }
+            None => self.standing(&session).map_err(fail),
             Some(last) => {
                 let last = last.ok_or_else(|| fail(Refusal::NOT_RESUMABLE))?;
                 let events = self.replay(&session, last).await.map_err(fail)?;
-                let next = events.last().map_or(last.seq, |event| event.id.seq) + 1;
                 if is_standing(last.stream) {
-                    return self.standing(session, last.stream, next, &events).map_err(fail);
+                    return self.standing_again(&session, last, events).await.map_err(fail);
                 }
                 Ok(streamed(Chunks(self.clone().resumed(session, last, events))))
             }
@@ -158,7 +157,11 @@ impl Inner {
         Ok(response)
     }
 
-    async fn replay(&self, session: &LiveSession, last: EventId) -> Result<Vec<StoredEvent>, Refusal> {
+    pub(super) async fn replay(
+        &self,
+        session: &LiveSession,
+        last: EventId,
+    ) -> Result<Vec<StoredEvent>, Refusal> {
         match self.sessions.events().replay(session.id(), last, now()).await {
             Ok(Replay::Events(events)) => Ok(events),
             Ok(Replay::Gone) => Err(Refusal::NOT_RESUMABLE),
@@ -204,30 +207,6 @@ impl Inner {
         }))
     }
 
-    /// Makes a stream for what belongs to no call.
-    fn standing(
-        self: &Arc<Self>,
-        session: Arc<LiveSession>,
-        stream: StreamId,
-        next: u64,
-        replayed: &[StoredEvent],
-    ) -> Result<Response<ResponseBody>, Refusal> {
-        session.stand(self.core.limits.streams_per_session)?;
-        // The watch begins before the client can know that it is connected, so that no change is lost in between.
-        session.watch(&*self.core.handler);
-        let standing = Standing { inner: self.clone(), session, stream, next };
-        let mut opening = render(replayed);
-        if standing.session.revision().primes_streams() && next == 0 {
-            let (id, mut standing) = standing.record("");
-            sse::write_priming(&mut opening, &id.to_string(), Some(1000));
-            standing.next = 1;
-            return Ok(streamed(Chunks(standing.chunks(opening))));
-        }
-        // A comment sends the head of the response at once, so that the client knows that it is connected.
-        sse::write_comment(&mut opening, "");
-        Ok(streamed(Chunks(standing.chunks(opening))))
-    }
-
     /// Finds the session that a request names, and checks the version that it names.
     async fn session(&self, heads: &Heads<'_>, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
         let id = session_id(heads)?;
@@ -264,18 +243,8 @@ fn repeated(header: &str) -> Refusal {
     Refusal::INVALID_REQUEST.because(format!("the header {header} is repeated"))
 }
 
-/// Marks the numbers of standing streams, so that a client's `Last-Event-ID` tells which kind it was.
-fn standing_id(stream: StreamId) -> StreamId {
-    StreamId(stream.0 | STANDING)
-}
-
-fn is_standing(stream: StreamId) -> bool {
-    stream.0 & STANDING != 0
-}
-
-const STANDING: u64 = 1 << 63;
-
-fn render(events: &[StoredEvent]) -> Vec<u8> {
+/// Writes kept events as they were.
+pub(super) fn render(events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         let message = String::from_utf8_lossy(&event.data);
@@ -285,84 +254,4 @@ fn render(events: &[StoredEvent]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// A standing stream of a session.
-struct Standing {
-    inner: Arc<Inner>,
-    session: Arc<LiveSession>,
-    stream: StreamId,
-    next: u64,
-}
-
-impl Standing {
-    fn record(mut self, message: &str) -> (EventId, Self) {
-        let id = EventId { stream: self.stream, seq: self.next };
-        self.next += 1;
-        let data = bytes::Bytes::copy_from_slice(message.as_bytes());
-        self.inner.sessions.events().append(self.session.id(), StoredEvent { id, data }, now());
-        (id, self)
-    }
-
-    fn chunks(self, opening: Vec<u8>) -> Pin<Box<dyn Stream<Item = Vec<u8>> + Send>> {
-        Box::pin(stream::unfold((Some(self), Some(opening)), |(standing, opening)| async move {
-            let standing = standing?;
-            match opening {
-                Some(opening) => Some((opening, (Some(standing), None))),
-                None => standing.next_chunk().await.map(|(chunk, standing)| (chunk, (standing, None))),
-            }
-        }))
-    }
-
-    /// Waits for what there is to say next; `None` after the last word.
-    async fn next_chunk(self) -> Option<(Vec<u8>, Option<Self>)> {
-        // Ended while the last chunk was being written: whoever ended it has woken nobody here.
-        if self.session.is_ended() {
-            return None;
-        }
-        let core = self.inner.core.clone();
-        let watch = self.session.watch(&*core.handler);
-        let mut out = Vec::new();
-        tokio::select! {
-            biased;
-            () = core.shutdown.draining() => {
-                // Told to come back in a while, clients do not all return at once.
-                sse::write_retry(&mut out, millis(core.limits.keep_alive));
-                Some((out, None))
-            }
-            () = self.session.keep().roots.wants_to_ask() => {
-                // Another stream of the session may have been quicker.
-                let Some(request) = self.session.ask_roots() else { return Some((out, Some(self))) };
-                let (id, standing) = self.record(&request);
-                write_message(&mut out, Some(id), &request);
-                Some((out, Some(standing)))
-            }
-            change = self.change_or_end(&watch) => {
-                let message = change?.legacy_message();
-                let (id, standing) = self.record(&message);
-                write_message(&mut out, Some(id), &message);
-                Some((out, Some(standing)))
-            }
-            () = tokio::time::sleep(core.limits.keep_alive) => {
-                sse::write_comment(&mut out, "");
-                Some((out, Some(self)))
-            }
-        }
-    }
-
-    /// Waits for a change; `None` when the session ends, which wakes whoever waits here.
-    async fn change_or_end(&self, watch: &Subscription) -> Option<Change> {
-        std::future::poll_fn(|cx| {
-            // Asked first, because that is what makes sure of being woken.
-            let change = watch.poll_change(cx);
-            if self.session.is_ended() { Poll::Ready(None) } else { change.map(Some) }
-        })
-        .await
-    }
-}
-
-impl Drop for Standing {
-    fn drop(&mut self) {
-        self.session.sit();
-    }
 }

@@ -91,12 +91,12 @@ where
         let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
         let service = Introduced { service: service.clone(), peer: core.env.reads_headers().then_some(peer) };
         let (shutdown, limits) = (shutdown.clone(), limits.clone());
-        let acceptor = acceptor.clone();
+        let (acceptor, unread) = (acceptor.clone(), core.unread.holding());
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
             if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let socket = Socket::new(stream, limits.write_within, (permit, seat));
+                let socket = Socket::new(stream, limits.write_within, unread, (permit, seat));
                 connection(socket, service, &shutdown, &limits).await;
             }
         });

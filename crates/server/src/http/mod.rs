@@ -17,10 +17,12 @@ mod modern;
 mod options;
 mod patience;
 mod peer;
+mod port_file;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;
 mod sse_pair;
+mod standing;
 mod stream;
 mod tls;
 mod trail;
@@ -34,4 +36,5 @@ pub use self::guard::AllowList;
 pub use self::listener::{Drained, serve};
 pub use self::options::{HttpOptions, SsePaths};
 pub use self::peer::PeerInfo;
+pub use self::port_file::PortFile;
 pub use self::tls::{Tls, TlsError};

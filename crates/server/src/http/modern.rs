@@ -13,6 +13,7 @@ use super::stream::{CallStream, ListenStream};
 use crate::edge::Event;
 use crate::edge::modern::{self, Begun};
 use crate::env::Env;
+use crate::unanswered::Reserved;
 
 impl Inner {
     /// Answers a modern request.
@@ -23,6 +24,7 @@ impl Inner {
         request: Request,
         principal: Principal,
         env: Env,
+        reserved: Option<Reserved>,
     ) -> Answered {
         let accepts = heads.accepts();
         let as_stream = self.as_stream(accepts);
@@ -32,6 +34,9 @@ impl Inner {
             Err(refusal) => return Ok(respond(modern::refuse(Some(&id), &refusal), false)),
         };
         let mut begun = modern::begin(&self.core, request, admitted, principal, env);
+        if let Some(reserved) = reserved {
+            begun = begun.keep(reserved);
+        }
         if let Begun::Resume(_, future) = begun {
             begun = future.await;
         }

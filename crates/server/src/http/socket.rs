@@ -9,15 +9,18 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
 use crate::metrics::process;
+use crate::unread::Holding;
 
 /// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
 /// was spoken on it.
 ///
-/// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it.
+/// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it. What
+/// such peers leave unread is held to a bound for all of them, and that may break it sooner.
 pub(super) struct Socket<H> {
     stream: Stream,
     write_within: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
+    unread: Holding,
     _held: H,
 }
 
@@ -27,8 +30,29 @@ pub(super) enum Stream {
 }
 
 impl<H> Socket<H> {
-    pub(super) fn new(stream: Stream, write_within: Duration, held: H) -> Self {
-        Self { stream, write_within, stuck: None, _held: held }
+    pub(super) fn new(stream: Stream, write_within: Duration, unread: Holding, held: H) -> Self {
+        Self { stream, write_within, stuck: None, unread, _held: held }
+    }
+
+    /// Counts what a write has left over of what was to be written, and passes on how it went.
+    fn counting(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+        offered: impl Fn() -> usize,
+    ) -> Poll<io::Result<usize>> {
+        match &written {
+            Poll::Pending => {
+                if let Err(cut) = self.unread.wait(offered(), cx.waker()) {
+                    return Poll::Ready(Err(cut.carry_out()));
+                }
+            }
+            // What is written at once was never counted.
+            Poll::Ready(_) if self.unread.is_empty() => {}
+            Poll::Ready(Ok(count)) if *count < offered() => self.unread.moved(),
+            Poll::Ready(_) => self.unread.release(),
+        }
+        self.noting(cx, written)
     }
 
     /// Passes on how a write went, and breaks the connection if none has gone anywhere for too long.
@@ -69,7 +93,7 @@ impl<H: Unpin> AsyncWrite for Socket<H> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = each!(this, stream => Pin::new(stream).poll_write(cx, bytes));
-        this.noting(cx, written)
+        this.counting(cx, written, || bytes.len())
     }
 
     fn poll_write_vectored(
@@ -79,7 +103,7 @@ impl<H: Unpin> AsyncWrite for Socket<H> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = each!(this, stream => Pin::new(stream).poll_write_vectored(cx, slices));
-        this.noting(cx, written)
+        this.counting(cx, written, || slices.iter().map(|slice| slice.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::body::ResponseBody;
 use super::endpoint::Inner;
 use crate::channel::ChannelServer;
 use crate::tally::Tally;
+use crate::unread::Cut;
 
 /// The subprotocol by which clients say that they mean this protocol.
 const SUBPROTOCOL: &str = "mcp";
@@ -94,12 +96,20 @@ impl Inner {
             let limit = core.limits.message_bytes;
             let channel = WebSocketChannel::new(TokioIo::new(upgraded), Party::Server, limit).await;
             let mut server = ChannelServer::new(core, principal, channel).with_env(env).owned();
+            let mut closing = Closing::GoingAway;
             if let Err(error) = (&mut server).await {
                 tracing::debug!(%error, "a WebSocket ended");
+                if Cut::is(&error) {
+                    // It does not read, and what it has not read is to go.
+                    return;
+                }
+                if error.kind() == io::ErrorKind::QuotaExceeded {
+                    closing = Closing::Busy;
+                }
             }
             // Nobody will read an answer any more.
             server.abandon();
-            let closing = server.channel_mut().close(Closing::GoingAway);
+            let closing = server.channel_mut().close(closing);
             let _ = tokio::time::timeout(CLOSE_WITHIN, closing).await;
         });
         Ok(switched(&accept_key(key), subprotocol))

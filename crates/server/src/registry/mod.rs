@@ -18,6 +18,8 @@ use crate::tool::ToolEntry;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolEntry>>,
+    /// The other names by which tools may be called, which are not listed.
+    pub(crate) aliases: BTreeMap<Arc<str>, Arc<ToolEntry>>,
     pub(crate) prompts: BTreeMap<Arc<str>, Arc<PromptEntry>>,
     pub(crate) resources: BTreeMap<Arc<str>, Arc<ResourceEntry>>,
     pub(crate) templates: BTreeMap<Arc<str>, Arc<TemplateEntry>>,
@@ -82,6 +84,18 @@ impl Registry {
         Some((next, problems))
     }
 
+    /// Finds a tool by its name, or by another name that it may be called by.
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.tools.get(name).or_else(|| self.aliases.get(name))
+    }
+
+    /// Removes a tool with all its names; returns false if there is none.
+    pub(crate) fn remove_tool(&mut self, name: &str) -> bool {
+        let Some(tool) = self.tools.remove(name) else { return false };
+        tool.aliases().iter().for_each(|alias| remove(&mut self.aliases, alias, &tool));
+        true
+    }
+
     /// Adds the parts whose names are free, and returns the others.
     fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<Collision> {
         self.offers.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
@@ -94,6 +108,10 @@ impl Registry {
         for tool in parts.tools {
             if let Some(taken) = insert(&mut self.tools, tool.name(), &tool) {
                 note("tool", tool.name(), owner(lent, |parts| &parts.tools, &taken));
+                continue;
+            }
+            for alias in tool.aliases() {
+                insert(&mut self.aliases, alias, &tool);
             }
         }
         for prompt in parts.prompts {
@@ -119,7 +137,10 @@ impl Registry {
 
     /// Removes what a source had, as far as it is still there.
     fn take_back(&mut self, parts: &Parts) {
-        parts.tools.iter().for_each(|tool| remove(&mut self.tools, tool.name(), tool));
+        for tool in &parts.tools {
+            remove(&mut self.tools, tool.name(), tool);
+            tool.aliases().iter().for_each(|alias| remove(&mut self.aliases, alias, tool));
+        }
         parts.prompts.iter().for_each(|prompt| remove(&mut self.prompts, prompt.name(), prompt));
         parts.resources.iter().for_each(|resource| remove(&mut self.resources, resource.uri(), resource));
         for template in &parts.templates {

@@ -34,6 +34,8 @@ struct Place {
     arrival: u64,
     principal: Principal,
     round: u32,
+    /// Whether it holds a large request.
+    is_large: bool,
     held: Held,
 }
 
@@ -68,8 +70,9 @@ impl Lot {
     /// Parks a call and returns its number; `None` only if the operating system gives no random bytes.
     pub(crate) fn park(&self, principal: &Principal, round: u32, mut running: Running) -> Option<u128> {
         running.shared().park();
+        let is_large = running.shared().is_large();
         let (reclaim, mut wanted) = oneshot::channel::<oneshot::Sender<Running>>();
-        let number = self.place(principal, round, Held::Call(reclaim))?;
+        let number = self.place(principal, round, is_large, Held::Call(reclaim))?;
         let (lot, parked_for) = (self.clone(), self.parked_for);
         tokio::spawn(async move {
             let over = tokio::time::sleep(parked_for);
@@ -99,7 +102,7 @@ impl Lot {
     /// Parks a continuation that is too large to travel.
     pub(crate) fn park_bytes(&self, principal: &Principal, round: u32, bytes: Bytes) -> Option<u128> {
         let (alive, gone) = oneshot::channel::<()>();
-        let number = self.place(principal, round, Held::Bytes(bytes, alive))?;
+        let number = self.place(principal, round, false, Held::Bytes(bytes, alive))?;
         let (lot, parked_for) = (self.clone(), self.parked_for);
         tokio::spawn(async move {
             tokio::select! {
@@ -137,13 +140,19 @@ impl Lot {
         self.lock().by_number.len()
     }
 
-    fn place(&self, principal: &Principal, round: u32, held: Held) -> Option<u128> {
+    /// Ends the oldest call that holds a large request, if there is one.
+    pub(crate) fn end_oldest_large(&self) {
+        let place = remove_oldest(&mut self.lock(), |place| place.is_large);
+        drop(place);
+    }
+
+    fn place(&self, principal: &Principal, round: u32, is_large: bool, held: Held) -> Option<u128> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).ok()?;
         let number = u128::from_le_bytes(bytes);
         let mut places = self.lock();
         places.arrivals += 1;
-        let place = Place { arrival: places.arrivals, principal: principal.clone(), round, held };
+        let place = Place { arrival: places.arrivals, principal: principal.clone(), round, is_large, held };
         places.by_number.insert(number, place);
         let evicted = self.make_room(&mut places, principal);
         drop(places);

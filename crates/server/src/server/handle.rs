@@ -135,7 +135,7 @@ impl ServerHandle {
 
     /// Removes a tool; returns false if there is none of this name.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.remove(&Change::Tools, |registry| registry.tools.remove(name).is_some())
+        self.remove(&Change::Tools, |registry| registry.remove_tool(name))
     }
 
     /// Removes a prompt; returns false if there is none of this name.
@@ -241,11 +241,11 @@ impl Handler for ServerHandle {
     }
 
     fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.registry().tools.get(tool)?.mirrored()
+        self.registry().tool(tool)?.mirrored()
     }
 
     fn has_tool(&self, tool: &str) -> bool {
-        self.registry().tools.contains_key(tool)
+        self.registry().tool(tool).is_some()
     }
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {

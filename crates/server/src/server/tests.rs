@@ -212,3 +212,25 @@ fn a_server_describes_itself() {
     assert_eq!(writer.into_raw().decode::<Value>().unwrap(), expected);
     assert_eq!(handle.instructions().as_deref(), Some("Be kind."));
 }
+
+#[test]
+fn a_tool_may_be_called_by_its_other_names_and_is_listed_by_its_own() {
+    let say = |text: &'static str| Tool::new(text).run(move || async move { text });
+    let server = Server::new("test")
+        .with((say("list").alias("component list").alias("ls"), say("other").alias("ls").alias("list")))
+        .handle()
+        .unwrap();
+    let call = |name: &str| {
+        let answer = answer_in(&server, Revision::NEWEST, Method::ToolsCall, &json!({ "name": name }));
+        answer.map(|result| result["content"][0]["text"].as_str().unwrap_or_default().to_owned())
+    };
+    for (name, expected) in [("list", "list"), ("component list", "list"), ("ls", "list"), ("other", "other")]
+    {
+        assert_eq!(call(name).unwrap(), expected, "{name}");
+    }
+    let listed = answer_in(&server, Revision::NEWEST, Method::ToolsList, &json!({})).unwrap();
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 2);
+    assert!(server.has_tool("component list") && !server.has_tool("component"));
+    assert!(server.remove_tool("list"));
+    assert!(call("component list").is_err() && call("ls").is_err(), "the names go with the tool");
+}

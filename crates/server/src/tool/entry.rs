@@ -18,6 +18,7 @@ use crate::schema::SchemaCheck;
 /// A tool that is ready to be called.
 pub(crate) struct ToolEntry {
     described: model::Tool,
+    aliases: Vec<String>,
     rendered: Rendered,
     mirrored: Option<Arc<MirroredParams>>,
     check: ArgumentCheck,
@@ -42,11 +43,15 @@ impl ToolEntry {
         let schema = Value::Object(schema);
         described.input_schema = Raw::from(&schema);
         let mirrored = MirroredParams::from_schema(&schema);
-        let check = ArgumentCheck::new(schema, before, tool.validators);
+        let held_to =
+            tool.held_to.map(|held_to| held_to.get().map_err(|error| error.to_string())).transpose();
+        let check = held_to
+            .and_then(|held_to| ArgumentCheck::new(held_to.unwrap_or(schema), before, tool.validators));
         let output = output_check(tool.output, &mut described);
         match (check, mirrored, output, tool.run) {
             (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {
                 described,
+                aliases: tool.aliases,
                 rendered: Rendered::default(),
                 mirrored: (!mirrored.is_empty()).then(|| Arc::new(mirrored)),
                 check,
@@ -68,6 +73,10 @@ impl ToolEntry {
 
     pub(crate) fn name(&self) -> &str {
         &self.described.name
+    }
+
+    pub(crate) fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     pub(crate) fn list_item(&self, revision: Revision) -> Raw {

@@ -41,7 +41,9 @@ type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 #[must_use = "a tool does nothing until it is given to a server"]
 pub struct Tool {
     described: model::Tool,
+    aliases: Vec<String>,
     input: Input,
+    held_to: Option<Raw>,
     output: Output,
     mirrors: Vec<(String, String)>,
     validators: Vec<Check>,
@@ -75,7 +77,9 @@ impl Tool {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             described: model::Tool { name: name.into(), ..model::Tool::default() },
+            aliases: Vec::new(),
             input: Input::Unknown,
+            held_to: None,
             output: Output::None,
             mirrors: Vec::new(),
             validators: Vec::new(),
@@ -90,6 +94,14 @@ impl Tool {
         let input = Input::Given(described.input_schema.clone());
         let output = described.output_schema.clone().map_or(Output::None, Output::Given);
         Self { described, input, output, ..Self::new("") }
+    }
+
+    /// Lets the tool be called by another name too, such as an older one. It is not listed, and may be any text.
+    ///
+    /// A tool of that name goes before it, and so does a tool that had it as an alias earlier.
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.aliases.push(name.into());
+        self
     }
 
     /// Sets all hints at once.
@@ -159,6 +171,13 @@ impl Tool {
     /// Sets the JSON Schema of the arguments, which every call is then checked against.
     pub fn input_schema(mut self, schema: impl Into<Raw>) -> Self {
         self.input = Input::Given(schema.into());
+        self
+    }
+
+    /// Holds calls to another JSON Schema than the one that is listed, for a handler that says itself, and better, what else
+    /// is wrong with them.
+    pub fn held_to(mut self, schema: impl Into<Raw>) -> Self {
+        self.held_to = Some(schema.into());
         self
     }
 

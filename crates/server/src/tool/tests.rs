@@ -327,3 +327,16 @@ fn a_tool_that_is_not_replayed_keeps_no_answers() {
     assert!(run(&server, request).is_none());
     assert_eq!(shared.kept_answers(), None);
 }
+
+#[test]
+fn a_tool_may_be_held_to_less_than_it_lists() {
+    let listed = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
+    let held_to = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
+    let tool = Tool::new("t").input_schema(listed.clone()).held_to(held_to);
+    let server =
+        Server::new("test").with(tool.run_raw(|_, arguments| async move { arguments.as_str().to_owned() }));
+    let tools = answer(&server, Method::ToolsList, &json!({})).unwrap();
+    assert_eq!(tools["tools"][0]["inputSchema"], listed);
+    assert_eq!(call_text(&server, "t", &json!({})), "{}");
+    assert!(call_text(&server, "t", &json!({ "a": "x" })).contains("`a`"));
+}

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use trunkline_server::{Resource, Server, ServerHandle, Tool};
+use trunkline_server::{Limits, Resource, Server, ServerHandle, Tool};
 
-use crate::support::{Client, Exchange, Peer, host, legacy, settle};
+use crate::support::{Client, Exchange, Peer, host, host_with, legacy, settle};
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
@@ -161,6 +161,40 @@ async fn a_standing_stream_can_be_resumed() {
     let (_, id) = resumed.message_with_id().await.unwrap();
     drop(resumed);
     assert!(heard(&mut client.resume(&id.unwrap()).await).await.is_empty(), "nothing was missed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standing_stream_that_is_resumed_has_no_other_carrier_and_takes_no_other_place() {
+    let (handle, server) = server();
+    let host = host_with(&server, Limits { streams_per_session: 1, ..Limits::default() });
+    let client = Client::new(&host).initialized("2025-11-25").await;
+    let mut stream = client.get().await;
+    let primed = stream.event().await.unwrap().id.unwrap();
+    change_tools(&handle);
+    let (_, told) = stream.message_with_id().await.unwrap();
+    assert_eq!(client.get().await.status, 429, "there is no second place");
+    let mut ids = vec![primed.clone(), told.clone().unwrap()];
+    // Nobody has noticed that the connection is dead, and the next one may be dead as soon as it is made.
+    let mut dead = vec![stream];
+    for _ in 0..3 {
+        let mut resumed = client.resume(&primed).await;
+        assert_eq!(resumed.status, 200);
+        for known in &ids[1..] {
+            assert_eq!(resumed.message_with_id().await.unwrap().1.as_ref(), Some(known), "what was missed");
+        }
+        change_tools(&handle);
+        for carrier in &mut dead {
+            assert!(carrier.message().await.is_none(), "it is over");
+        }
+        let (message, id) = resumed.message_with_id().await.unwrap();
+        assert_eq!(message["method"], TOOLS);
+        assert!(!ids.contains(id.as_ref().unwrap()), "{ids:?} {id:?}");
+        ids.extend(id);
+        dead = vec![resumed];
+    }
+    drop(dead);
+    assert_eq!(client.get().await.status, 200, "the place is free again");
+    assert_eq!(client.resume("ffff-1").await.status, 400);
 }
 
 #[tokio::test(start_paused = true)]

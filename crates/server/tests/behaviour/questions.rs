@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline_server::protocol::model::SampleQuestion;
+use trunkline_server::protocol::model::{SampleQuestion, SampleResult};
 use trunkline_server::{
-    AskError, Confirm, Context, Limits, Server, Tool, ToolError, ask, elicit, open_url, sample,
+    Ask, AskError, Confirm, Context, Limits, Server, Tool, ToolError, ask, elicit, open_url, sample,
 };
 
 use crate::rounds::accept;
 use crate::support::{
-    Client, JSON_ONLY, Peer, code, host, host_with, legacy_tool, note, response, service, settle, text,
-    tool_text,
+    Client, JSON_ONLY, Modern, Peer, code, host, host_with, legacy_tool, note, response, service, settle,
+    text, tool_text,
 };
 
 const LEGACY_WITH_FORMS: [&str; 2] = ["2025-06-18", "2025-11-25"];
@@ -189,6 +189,60 @@ async fn what_the_revision_or_the_client_does_not_have_is_not_asked() {
         let answer = client.post(&legacy_tool(1, tool)).await.answer().await;
         assert_eq!(code(&answer), -32603, "{revision} {capabilities} {tool}: {answer}");
     }
+}
+
+/// Tools that ask for several things at once and say why that failed.
+fn several() -> Server {
+    fn said<T>(asked: Result<T, AskError>) -> String {
+        asked.map_or_else(|error| format!("not asked: {error}"), |_| "asked".to_owned())
+    }
+    fn sampled() -> Ask<SampleResult> {
+        sample(SampleQuestion::new([], 5))
+    }
+    Server::new("asker")
+        .with(
+            Tool::new("user-first")
+                .run(async move |cx: Context| said(cx.ask_all((ask::<Confirm>("Sure?"), sampled())).await)),
+        )
+        .with(
+            Tool::new("model-first")
+                .run(async move |cx: Context| said(cx.ask_all((sampled(), ask::<Confirm>("Sure?"))).await)),
+        )
+        .with(Tool::new("page-last").run(async move |cx: Context| {
+            said(cx.ask_all((ask::<Confirm>("Sure?"), open_url("Log in", "https://example.com/"))).await)
+        }))
+        .with(Tool::new("one-key").run(async move |cx: Context| {
+            let question = || ask::<Confirm>("Sure?").key("same");
+            said(cx.ask_all((question(), question())).await)
+        }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_when_one_of_several_questions_cannot_be() {
+    let host = host(&several());
+    let forms = json!({ "elicitation": { "form": {} } });
+    // The capability is of a later revision than the client's.
+    let pages = json!({ "elicitation": { "form": {}, "url": {} } });
+    for (revision, capabilities, tool) in [
+        ("2025-11-25", &forms, "user-first"),
+        ("2025-11-25", &forms, "model-first"),
+        ("2025-06-18", &pages, "page-last"),
+        ("2025-11-25", &forms, "one-key"),
+        ("2026-07-28", &forms, "user-first"),
+        ("2026-07-28", &forms, "model-first"),
+        ("2026-07-28", &forms, "one-key"),
+    ] {
+        let messages = if revision == "2026-07-28" {
+            let call = Modern::tool(tool).capabilities(capabilities.clone());
+            Client::new(&host).post(&call.value()).await.rest().await
+        } else {
+            let client = Client::new(&host).initialized_with(revision, capabilities.clone()).await;
+            client.post(&legacy_tool(1, tool)).await.rest().await
+        };
+        let [answer] = messages.as_slice() else { panic!("{revision} {tool}: {messages:?}") };
+        assert!(text(answer).starts_with("not asked: "), "{revision} {tool}: {answer}");
+    }
+    assert_eq!(host.load(), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

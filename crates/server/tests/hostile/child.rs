@@ -14,6 +14,9 @@ use crate::service::{DEADLINE, server};
 /// Says what the program is to be; absent, it is a test program.
 const ROLE: &str = "TRUNKLINE_HOSTILE_CHILD";
 
+/// The bytes that a server with little room has room for.
+pub(crate) const TIGHT: usize = 32 << 20;
+
 /// How long the child waits for calls that run when its input ends.
 const LAST_ANSWERS: Duration = Duration::from_millis(300);
 
@@ -32,7 +35,16 @@ impl Process {
 
     /// Starts a server that listens, and returns its address.
     pub(crate) fn http() -> (Self, std::net::SocketAddr) {
-        let mut process = Self::start("http");
+        Self::listening("http")
+    }
+
+    /// Starts a server that listens and has little room for what peers do not read and for what they send: [`TIGHT`].
+    pub(crate) fn tight() -> (Self, std::net::SocketAddr) {
+        Self::listening("tight")
+    }
+
+    fn listening(role: &str) -> (Self, std::net::SocketAddr) {
+        let mut process = Self::start(role);
         let line = process.line_with("listening on ");
         let address = line.rsplit(' ').next().and_then(|text| text.trim().parse().ok());
         (process, address.unwrap_or_else(|| panic!("no address in {line}")))
@@ -111,7 +123,10 @@ fn serve() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let gate = Arc::new(Semaphore::new(0));
-        let limits = Limits { answers_after_end: LAST_ANSWERS, ..Limits::default() };
+        let mut limits = Limits { answers_after_end: LAST_ANSWERS, ..Limits::default() };
+        if role == "tight" {
+            (limits.unread_bytes, limits.unanswered_bytes) = (TIGHT, TIGHT);
+        }
         let options = HostOptions { limits, ..HostOptions::default() };
         let host = server(&gate).with(publish()).host(options).unwrap();
         if role == "stdio" {

@@ -15,6 +15,7 @@ mod cuts;
 mod drain;
 mod floods;
 mod foreign;
+mod large_requests;
 mod malformed;
 mod messages;
 mod oversized;

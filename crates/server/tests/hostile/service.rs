@@ -30,6 +30,11 @@ struct Flood {
     bytes: usize,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Bulk {
+    bytes: usize,
+}
+
 /// How the server is set up.
 pub(crate) struct Setup {
     pub(crate) limits: Limits,
@@ -134,6 +139,7 @@ pub(crate) fn server(gate: &Arc<Semaphore>) -> Server {
             }
             "flooded"
         }))
+        .with(Tool::new("bulk").run(|bulk: Bulk| async move { "b".repeat(bulk.bytes) }))
         .with(Resource::new("test://page", "page").text("a page"))
 }
 

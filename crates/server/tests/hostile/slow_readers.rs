@@ -1,12 +1,18 @@
 //! Clients that ask and never read the answer.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use trunkline_server::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Semaphore;
+use trunkline_server::session::Principal;
+use trunkline_server::transport::Lines;
+use trunkline_server::{Host, HostOptions, Limits};
 
-use crate::child::Process;
-use crate::service::{Service, Setup};
+use crate::child::{Process, TIGHT};
+use crate::service::{DEADLINE, Service, Setup, server};
 use crate::wire::{self, Connection};
 
 const MIB: usize = 1 << 20;
@@ -84,4 +90,70 @@ async fn a_client_that_takes_nothing_is_cut_and_its_call_with_it() {
     }
     service.still_serves().await;
     service.idle().await;
+}
+
+fn bulk(id: u64, bytes: usize) -> String {
+    wire::call(id, "bulk", &json!({ "bytes": bytes }))
+}
+
+#[tokio::test]
+async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_the_while() {
+    const READERS: usize = 64;
+    let (process, address) = Process::tight();
+    let mut healthy = Connection::open(address).await;
+    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "healthy"));
+    let large = wire::modern("tools/call", "bulk", &bulk(2, 4 * MIB));
+    healthy.send(&echo).await;
+    assert_eq!(healthy.reply().await.status, 200);
+
+    let before = process.memory("VmRSS");
+    let mut deaf = Vec::new();
+    for _ in 0..READERS {
+        let mut connection = Connection::open_deaf(address).await;
+        connection.send(&large).await;
+        // What can be read of the answer is not, but now the rest waits.
+        connection.stream.readable().await.unwrap();
+        deaf.push(connection);
+        healthy.send(&echo).await;
+        assert_eq!(healthy.reply().await.json()["result"]["content"][0]["text"], "healthy");
+    }
+    healthy.send(&large).await;
+    assert!(healthy.reply().await.body.len() > 4 * MIB, "those who read get large answers too");
+    let grown = process.memory("VmHWM").saturating_sub(before);
+    println!("{READERS} readers of 4 MiB each cost {} KiB", grown / 1024);
+    // Beside what waits there is what is being made, on two threads: text, and the message of it in a buffer that doubles.
+    assert!(grown < TIGHT + 40 * MIB, "{READERS} readers of 4 MiB each cost {} KiB", grown / 1024);
+
+    let mut whole = 0;
+    for mut connection in deaf {
+        whole += usize::from(connection.reply_or_end().await.is_some_and(|reply| reply.body.len() > 4 * MIB));
+    }
+    assert!((1..=TIGHT / (4 * MIB)).contains(&whole), "{whole} of {READERS} were kept");
+}
+
+#[tokio::test]
+async fn channels_share_the_budget_and_the_one_that_stands_still_longest_is_cut() {
+    let limits = Limits { unread_bytes: 3 * MIB, ..Limits::default() };
+    let options = HostOptions { limits, ..HostOptions::default() };
+    let host = Host::new(server(&Arc::new(Semaphore::new(0))).handle().unwrap(), options).unwrap();
+    let mut channels = Vec::new();
+    for _ in 0..4 {
+        let (mut ours, theirs) = tokio::io::duplex(1024);
+        let (reader, writer) = tokio::io::split(theirs);
+        let served = {
+            let host = host.clone();
+            tokio::spawn(
+                async move { host.channel(Lines::new(reader, writer, MIB), Principal::Process).await },
+            )
+        };
+        ours.write_all(format!("{}\n", bulk(1, MIB)).as_bytes()).await.unwrap();
+        // The first word of an answer, of which the rest waits.
+        ours.read_exact(&mut [0]).await.unwrap();
+        channels.push((ours, served));
+    }
+    // Three are within the budget, so that the fourth is one too many.
+    let (_silent, cut) = channels.remove(0);
+    let ended = tokio::time::timeout(DEADLINE, cut).await.expect("it is cut").unwrap();
+    assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::QuotaExceeded);
+    assert!(channels.iter().all(|(_, served)| !served.is_finished()), "the others stay");
 }

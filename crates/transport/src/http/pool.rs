@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::ending::{Ended, Ending};
@@ -24,7 +25,8 @@ pub(super) struct Pool {
 struct State {
     /// The oldest in front.
     idle: VecDeque<Idle>,
-    is_swept: bool,
+    /// The task that closes what grows old, while there is anything.
+    sweeper: Option<AbortHandle>,
 }
 
 #[derive(Debug)]
@@ -94,12 +96,11 @@ impl Pool {
         let mut state = self.lock();
         let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
         state.idle.push_back(Idle { kept, until: Instant::now() + keep });
-        let is_swept = std::mem::replace(&mut state.is_swept, true);
+        if state.sweeper.is_none() {
+            state.sweeper = Some(runtime.spawn(sweep(Arc::downgrade(self))).abort_handle());
+        }
         drop(state);
         drop(oldest);
-        if !is_swept {
-            runtime.spawn(sweep(Arc::downgrade(self)));
-        }
     }
 
     /// Drops what is too old; returns when to look again, unless nothing is left to look after.
@@ -110,7 +111,9 @@ impl Pool {
             std::mem::take(&mut state.idle).into_iter().partition(|idle| idle.until <= now);
         state.idle = kept;
         let next = state.idle.iter().map(|idle| idle.until).min();
-        state.is_swept = next.is_some();
+        if next.is_none() {
+            state.sweeper = None;
+        }
         drop(state);
         drop(old);
         next
@@ -122,6 +125,14 @@ impl Pool {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(sweeper) = self.lock().sweeper.take() {
+            sweeper.abort();
+        }
     }
 }
 

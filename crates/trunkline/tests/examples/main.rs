@@ -9,6 +9,10 @@ mod caller;
 mod api_key;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
+#[path = "../../../../examples/client.rs"]
+mod client;
+#[cfg(test)]
+#[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/read_file.rs"]
 mod read_file;
 #[cfg(test)]
@@ -27,7 +31,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::caller::Caller;
-    use crate::{api_key, read_file, sampling, workspace_analyzer};
+    use crate::{api_key, client, read_file, sampling, workspace_analyzer};
 
     const KEY: &str = "sk-sentinel-0123456789";
 
@@ -118,6 +122,21 @@ mod tests {
                 assert!(!answer.to_string().contains(KEY), "{answer}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn the_client_of_four_lines_says_what_the_server_says() {
+        use trunkline::prelude::*;
+
+        /// Says what it is told.
+        #[tool]
+        async fn echo(message: String) -> String {
+            message
+        }
+
+        assert_eq!(client::say_hi(Server::new("echo").with(echo)).await.unwrap(), "hi");
+        let nowhere = client::say_hi("/nowhere/to/be/found").await.unwrap_err();
+        assert!(nowhere.to_string().contains("/nowhere/to/be/found"), "{nowhere}");
     }
 
     #[tokio::test]

@@ -1,18 +1,17 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, SsePaths};
+use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, PortFile, SsePaths};
 use trunkline_server::{Host, Metrics};
 
-use super::ServeArgs;
 use super::banner::Banner;
 use super::health::{self, Audience, Probes, ProbesAlone};
 use super::options::HttpArgs;
-use super::port_file::PortFile;
-use crate::builtin;
+use super::{Offer, ServeArgs};
 use crate::exit::{Exit, Failure, say};
 use crate::signals::Departure;
 use crate::values::ListenAddress;
@@ -23,6 +22,7 @@ use crate::values::ListenAddress;
 /// Something that was configured cannot be used, the address cannot be listened on, or calls had to be ended.
 pub(super) async fn serve(
     args: &ServeArgs,
+    offer: &Offer,
     host: &Host,
     metrics: &Metrics,
     departure: &Departure,
@@ -32,7 +32,7 @@ pub(super) async fn serve(
     let authenticator = args.http.authenticator()?;
     let tls = args.http.tls()?;
     let addresses = permitted(&args.http)?;
-    let port_file = args.http.port_file.as_deref().map(PortFile::claim).transpose()?;
+    let port_file = args.http.port_file.as_deref().map(claim).transpose()?;
     let (listener, address) = listen(&args.http.address, "--http", &addresses).await?;
     let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
     let admin = admin(&args.http, host, probes(Audience::Operators)).await?;
@@ -41,9 +41,9 @@ pub(super) async fn serve(
     let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
     let service = health::beside(endpoint.clone(), probes(audience));
     if let Some(file) = &port_file {
-        file.publish(address)?;
+        file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
-    announce(args, address);
+    announce(args, offer, address);
     let drained = tokio::select! {
         never = departure.follow(signals, args.http.drain_delay) => match never {},
         never = serve_admin(admin, args.grace) => match never {},
@@ -56,6 +56,15 @@ pub(super) async fn serve(
         Drained::Aborted(calls) => calls,
     };
     super::outcome(departure.cut_short(), aborted, args.grace)
+}
+
+fn claim(path: &Path) -> Result<PortFile, Failure> {
+    PortFile::claim(path).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::configuration(format!("port file {} cannot be written: {error}", path.display()))
+        .hint("give a file in a folder that exists and that you may write to")
 }
 
 /// Looks up the addresses to listen on, and refuses those that would let strangers in.
@@ -144,8 +153,8 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     options
 }
 
-fn announce(args: &ServeArgs, address: SocketAddr) {
-    let builtin = builtin::names(&args.builtin);
+fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr) {
+    let builtin = offer.names();
     let http = &args.http;
     let banner = Banner {
         address,

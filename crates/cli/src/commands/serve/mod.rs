@@ -1,10 +1,10 @@
-//! `trunkline serve`: the built-in servers over HTTP, or over standard input and output.
+//! `trunkline serve`: described commands and built-in servers over HTTP, or over standard input and output.
 
 mod banner;
 pub(crate) mod health;
 mod http;
+mod offer;
 mod options;
-mod port_file;
 mod stdio;
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use trunkline_server::{Host, HostOptions, Layers, Limits, Metrics, Trace};
 
+use self::offer::Offer;
 pub(crate) use self::options::ServeArgs;
-use crate::builtin;
 use crate::exit::{Exit, Failure};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
@@ -26,7 +26,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     args.log.begin(if args.stdio { Level::Warn } else { Level::Info })?;
     let departure = Departure::default();
     let metrics = Metrics::new();
-    let host = host(args, &departure, &metrics)?;
+    let offer = Offer::of(args)?;
+    let host = host(args, &offer, &departure, &metrics)?;
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
     let mut builder = if args.stdio { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     let runtime = builder
@@ -35,9 +36,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("the runtime cannot start: {error}")))?;
     let served = runtime.block_on(async {
         if args.stdio {
-            stdio::serve(args, &host, &departure).await
+            stdio::serve(args, &offer, &host, &departure).await
         } else {
-            http::serve(args, &host, &metrics, &departure).await
+            http::serve(args, &offer, &host, &metrics, &departure).await
         }
     });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     served
 }
 
-fn host(args: &ServeArgs, departure: &Departure, metrics: &Metrics) -> Result<Host, Failure> {
+fn host(args: &ServeArgs, offer: &Offer, departure: &Departure, metrics: &Metrics) -> Result<Host, Failure> {
     let limits = Limits { message_bytes: args.max_message, ..Limits::default() };
     let state_keys = args.state_keys()?;
     let options = HostOptions {
@@ -59,7 +60,7 @@ fn host(args: &ServeArgs, departure: &Departure, metrics: &Metrics) -> Result<Ho
         client_info_roots: args.compat_clientinfo_roots,
         ..HostOptions::default()
     };
-    builtin::server(&args.builtin).host(options).map_err(|error| Failure::new(Exit::Failed, error))
+    offer.server().host(options).map_err(|error| Failure::new(Exit::Failed, error))
 }
 
 fn install_signals() -> Result<Signals, Failure> {

@@ -20,16 +20,24 @@ pub(crate) struct ServeArgs {
     /// Serve standard input and output instead of HTTP
     #[arg(long)]
     pub(super) stdio: bool,
-    /// The built-in servers to serve, of echo and time
+    /// The built-in servers to serve, of echo and time; both, unless a
+    /// file has something to serve
     #[arg(
+        verbatim_doc_comment,
         long,
         value_name = "NAMES",
         value_enum,
         value_delimiter = ',',
-        default_value = "echo,time",
         hide_possible_values = true
     )]
     pub(super) builtin: Vec<Builtin>,
+    /// The file whose commands and manifests are served, else the
+    /// trunkline.toml of this folder
+    #[arg(verbatim_doc_comment, long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Look for no file
+    #[arg(long, conflicts_with = "config")]
+    pub(super) no_config: bool,
     /// How long calls may take to finish at shutdown
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,

@@ -3,8 +3,7 @@ use std::time::Duration;
 
 use trunkline_server::{Binding as _, Host, ServeError};
 
-use super::ServeArgs;
-use crate::builtin;
+use super::{Offer, ServeArgs};
 use crate::exit::{Exit, Failure, say};
 use crate::signals::Departure;
 
@@ -12,10 +11,15 @@ use crate::signals::Departure;
 ///
 /// # Errors
 /// The transport fails, or calls had to be ended.
-pub(super) async fn serve(args: &ServeArgs, host: &Host, departure: &Departure) -> Result<(), Failure> {
+pub(super) async fn serve(
+    args: &ServeArgs,
+    offer: &Offer,
+    host: &Host,
+    departure: &Departure,
+) -> Result<(), Failure> {
     let signals = super::install_signals()?;
     if std::io::stderr().is_terminal() {
-        let names = builtin::names(&args.builtin);
+        let names = offer.names();
         say(&format!("trunkline serves {names}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
     }
     let served = tokio::select! {

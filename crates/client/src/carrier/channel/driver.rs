@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,13 +18,16 @@ use trunkline_transport::{Channel, ReceiveError};
 
 use super::table::{Entry, Table};
 use super::{ChannelLimits, Command, Shared};
-use crate::carrier::{Arrived, Aside, Loss, LossKind, Reach};
+use crate::carrier::{Arrived, Aside, Asked, Loss, LossKind, Reach};
 
 /// Messages taken from the peer in one turn before our own are written.
 const MOST_PER_TURN: usize = 256;
 
 /// How many times the bytes that requests may queue a peer may make us queue by what it asks.
 const ANSWERS_OVER_REQUESTS: usize = 2;
+
+/// The question that a server may ask without a call.
+const ROOTS: &str = "roots/list";
 
 /// How long a peer that does not read is waited for at the end.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
@@ -82,6 +86,7 @@ impl<C: Channel> Driver<C> {
                 // Whoever posted may have stopped waiting.
                 let _ = sent.send(());
             }
+            Command::GiveBack(question, certain) => self.attribute_again(question, certain),
             Command::Abandon(id) => {
                 let Some(entry) = self.table.remove(id) else { return };
                 self.shared.places.add_permits(1);
@@ -108,7 +113,7 @@ impl<C: Channel> Driver<C> {
                 Some(Err(ReceiveError::TooLong { limit })) => self.skip_too_long(limit),
                 // How a program ended needs no introduction.
                 Some(Err(ReceiveError::Broken(error)))
-                    if error.get_ref().is_some_and(|error| error.is::<Ended>()) =>
+                    if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<Ended>) =>
                 {
                     return Err(error.to_string());
                 }
@@ -197,19 +202,43 @@ impl<C: Channel> Driver<C> {
             }
             return;
         }
+        self.attribute(request);
+    }
+
+    /// Gives a question to the request that most likely asked it.
+    fn attribute(&mut self, request: Request) {
         let id = request.id.clone();
-        let refused = match self.table.asking() {
-            Some(entry) => {
+        // Servers ask for roots whenever they like.
+        let is_for_anybody = request.method == ROOTS;
+        let taken = match self.table.asking() {
+            Some((entry, is_only)) => {
                 entry.open.push(id.clone());
-                entry.slot.question(request).is_err()
+                let certain = is_only && !is_for_anybody;
+                let asked = Asked::over_channel(request, self.shared.clone(), certain);
+                entry.slot.question(asked)
             }
-            None => self.aside.question(request).is_err(),
+            None => self.aside.question(request).is_ok(),
         };
-        if refused {
+        if !taken {
             self.table.settle(&id);
+            self.refuse(&id, &Refusal::TOO_MANY);
         }
-        if refused && self.reads() {
-            self.channel.send(&emit::error(Some(&id), &Refusal::TOO_MANY, Revision::NEWEST_LEGACY));
+    }
+
+    /// Finds somebody else to answer a question, unless it went with whoever it was given to.
+    fn attribute_again(&mut self, request: Request, certain: bool) {
+        self.table.settle(&request.id);
+        let has_others = self.table.asking().is_some() || request.method == ROOTS;
+        if certain || !has_others {
+            self.refuse(&request.id, &Refusal::INTERNAL.because("the call was given up"));
+        } else {
+            self.attribute(request);
+        }
+    }
+
+    fn refuse(&mut self, question: &Id, refusal: &Refusal) {
+        if self.reads() {
+            self.channel.send(&emit::error(Some(question), refusal, Revision::NEWEST_LEGACY));
         }
     }
 

@@ -17,8 +17,8 @@ use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::JoinHandle;
-use trunkline_protocol::Id;
 use trunkline_protocol::envelope::Bounds;
+use trunkline_protocol::{Id, Request};
 use trunkline_transport::Channel;
 use trunkline_transport::process::Process;
 
@@ -53,7 +53,7 @@ pub(crate) struct ChannelCarrier {
 
 /// What the driver and those who call have in common.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     outbox: Mutex<Outbox>,
     driver: AtomicWaker,
     /// Whether nobody is left who could call.
@@ -88,6 +88,8 @@ enum Command {
     },
     /// Nobody waits for a request any more.
     Abandon(u64),
+    /// Nobody answers a question; whether it belonged to whom it was given is certain, or not.
+    GiveBack(Request, bool),
 }
 
 impl ChannelCarrier {
@@ -186,6 +188,12 @@ impl Shared {
             self.driver.wake();
         }
         Ok(())
+    }
+
+    /// Takes back a question that nobody answers.
+    pub(super) fn give_back(&self, question: Request, certain: bool) {
+        // A driver that is gone has nobody to answer.
+        let _ = self.tell(Command::GiveBack(question, certain));
     }
 
     fn close(&self) {

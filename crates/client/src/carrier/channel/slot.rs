@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use trunkline_protocol::{Notification, Request};
+use trunkline_protocol::Notification;
 
-use crate::carrier::Arrived;
-use crate::carrier::aside::says_the_same;
+use crate::carrier::aside::{MOST_BYTES, says_the_same, weight};
+use crate::carrier::{Arrived, Asked};
 
 /// Notices that wait for one request to be polled; beyond it the oldest is dropped, and whoever polls is told.
 const MOST_NOTICES: usize = 256;
@@ -24,6 +24,8 @@ pub(super) struct Slot {
 #[derive(Debug, Default)]
 struct State {
     before: VecDeque<Arrived>,
+    /// The bytes that the notices among them have together.
+    bytes: usize,
     questions: usize,
     skipped: bool,
     last: Option<Arrived>,
@@ -37,17 +39,15 @@ impl Slot {
             if state.merges(&notice) {
                 return;
             }
-            if state.before.len() - state.questions >= MOST_NOTICES {
-                let oldest = state.before.iter().position(|arrived| matches!(arrived, Arrived::Notice(_)));
-                oldest.and_then(|oldest| state.before.remove(oldest));
-                state.skipped = true;
-            }
+            state.bytes += weight(&notice);
             state.before.push_back(Arrived::Notice(notice));
+            state.drop_oldest();
         });
     }
 
-    /// Leaves a question, or gives it back if too many wait.
-    pub(super) fn question(&self, question: Request) -> Result<(), Request> {
+    /// Leaves a question; reports whether there was room for it, and settles it if not.
+    #[must_use]
+    pub(super) fn question(&self, question: Asked) -> bool {
         let mut refused = None;
         self.change(|state| {
             if state.questions >= MOST_QUESTIONS {
@@ -57,7 +57,7 @@ impl Slot {
                 state.before.push_back(Arrived::Question(question));
             }
         });
-        refused.map_or(Ok(()), Err)
+        refused.map(Asked::settle).is_none()
     }
 
     /// Leaves the last word.
@@ -72,7 +72,7 @@ impl Slot {
             return Poll::Ready(Arrived::Skipped);
         }
         if let Some(arrived) = state.before.pop_front() {
-            state.questions -= usize::from(matches!(arrived, Arrived::Question(_)));
+            state.taken(&arrived);
             return Poll::Ready(arrived);
         }
         if let Some(last) = state.last.take() {
@@ -99,12 +99,39 @@ impl Slot {
 }
 
 impl State {
+    /// Counts off what is not here any more.
+    fn taken(&mut self, arrived: &Arrived) {
+        match arrived {
+            Arrived::Notice(notice) => self.bytes -= weight(notice),
+            Arrived::Question(_) => self.questions -= 1,
+            Arrived::Skipped | Arrived::Response(_) | Arrived::Lost(_) => {}
+        }
+    }
+
+    /// Drops the oldest notices as long as there are too many; however large the newest is, it is heard.
+    fn drop_oldest(&mut self) {
+        loop {
+            let notices = self.before.len() - self.questions;
+            if notices <= MOST_NOTICES && (notices <= 1 || self.bytes <= MOST_BYTES) {
+                return;
+            }
+            let oldest = self.before.iter().position(|arrived| matches!(arrived, Arrived::Notice(_)));
+            let Some(oldest) = oldest.and_then(|oldest| self.before.remove(oldest)) else { return };
+            self.taken(&oldest);
+            self.skipped = true;
+        }
+    }
+
     /// Merges a notice into one that waits, if it says no more, or if only the newest counts.
     fn merges(&mut self, notice: &Notification) -> bool {
         if notice.method == "notifications/progress" {
             let is_progress = |arrived: &&mut Arrived| matches!(arrived, Arrived::Notice(waiting) if waiting.method == notice.method);
             let waiting = self.before.iter_mut().find(is_progress);
-            return waiting.map(|waiting| *waiting = Arrived::Notice(notice.clone())).is_some();
+            let Some(waiting) = waiting else { return false };
+            let before = std::mem::replace(waiting, Arrived::Notice(notice.clone()));
+            self.taken(&before);
+            self.bytes += weight(notice);
+            return true;
         }
         self.before
             .iter()
@@ -180,5 +207,25 @@ mod tests {
         assert_eq!(said.len(), MOST_NOTICES + 1);
         assert_eq!(said[0], "skipped");
         assert!(said[MOST_NOTICES].contains(&(10 * MOST_NOTICES - 1).to_string()));
+    }
+    #[test]
+    fn a_flood_of_large_notices_costs_no_more_than_the_bound_and_the_last_is_heard() {
+        let slot = Slot::default();
+        let large = |number: usize, bytes: usize| {
+            let data = "x".repeat(bytes);
+            notice(format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"number":{number},"data":"{data}"}}}}"#
+            ))
+        };
+        for number in 0..100 {
+            slot.notice(large(number, MOST_BYTES / 10));
+            assert!(slot.lock().bytes <= MOST_BYTES);
+        }
+        // One alone may be larger than the bound, since the bound for messages holds for it.
+        slot.notice(large(100, 2 * MOST_BYTES));
+        let said = said(&slot);
+        assert_eq!(said.len(), 2);
+        assert!(said[0] == "skipped" && said[1].contains("100"));
+        assert_eq!(slot.lock().bytes, 0);
     }
 }

@@ -65,9 +65,13 @@ impl Table {
     ///
     /// That is the oldest one which waits for no answer yet; ids grow, so that the smallest is the oldest. All of them are
     /// of one caller, so that a wrong guess shows a question beside another call of the same party.
-    pub(super) fn asking(&mut self) -> Option<&mut Entry> {
+    ///
+    /// With it comes whether it is the only one that can have asked.
+    pub(super) fn asking(&mut self) -> Option<(&mut Entry, bool)> {
+        let count = self.entries.values().filter(|entry| entry.may_ask).count();
         let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.may_ask);
-        eligible.min_by_key(|(id, entry)| (!entry.open.is_empty(), **id)).map(|(_, entry)| entry)
+        let oldest = eligible.min_by_key(|(id, entry)| (!entry.open.is_empty(), **id));
+        oldest.map(|(_, entry)| (entry, count == 1))
     }
 
     /// Returns the request within which a question was asked, and forgets that it was.
@@ -117,7 +121,7 @@ mod tests {
         ];
         for (entries, expected) in cases {
             let mut table = table(entries);
-            let found = table.asking().map(|entry| Arc::as_ptr(&entry.slot));
+            let found = table.asking().map(|(entry, _)| Arc::as_ptr(&entry.slot));
             let id =
                 table.entries.iter().find(|(_, e)| Some(Arc::as_ptr(&e.slot)) == found).map(|(id, _)| *id);
             assert_eq!(id, *expected, "{entries:?}");

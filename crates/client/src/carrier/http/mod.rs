@@ -5,6 +5,7 @@
 //! notification.
 
 mod answer;
+mod endpoint;
 mod events;
 mod head;
 mod reply;

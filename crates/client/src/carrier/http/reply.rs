@@ -44,6 +44,9 @@ enum Stage {
 async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
     // Nobody closes the semaphore.
     let permit = shared.places.clone().acquire_owned().await.ok();
+    if outgoing.needs_listener() {
+        shared.until_listening().await;
+    }
     let mut guard = Guard::new(&shared, &outgoing);
     let id = outgoing.id;
     let (answer, mut response) = match shared.send(&mut outgoing).await {
@@ -155,7 +158,7 @@ impl Reply {
                     } else if request.method == Method::Ping.as_str() {
                         self.shared.pong(&request.id);
                     } else {
-                        return (Arrived::Question(request), Stage::Streaming(self));
+                        return (Arrived::Question(request.into()), Stage::Streaming(self));
                     }
                 }
                 Next::Message(Message::Response(Response { id: Some(id), outcome }))

@@ -13,7 +13,7 @@ const SHORTEST_DELAY: Duration = Duration::from_millis(50);
 const LONGEST_DELAY: Duration = Duration::from_secs(60 * 60);
 
 /// How long to wait at least after a failure; it doubles with each.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
+const AFTER_FAILURE: Duration = Duration::from_millis(250);
 
 /// The longest of those waits.
 const AFTER_MANY_FAILURES: Duration = Duration::from_secs(30);
@@ -112,9 +112,9 @@ mod tests {
             (Some(0), 0, 50),
             (Some(u64::MAX), 0, 3_600_000),
             (Some(500), 1, 500),
-            (Some(0), 1, 500),
-            (Some(0), 2, 1000),
-            (Some(0), 4, 4000),
+            (Some(0), 1, 250),
+            (Some(0), 2, 500),
+            (Some(0), 4, 2000),
             (Some(5000), 4, 5000),
             (Some(0), 1000, 30_000),
         ] {

@@ -3,21 +3,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
-use trunkline_transport::http::{
-    HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place, Reach as HttpReach,
-};
+use trunkline_transport::http::{HttpError, HttpResponse, OtherOrigin, Reach as HttpReach};
 
 use super::HttpLimits;
 use super::answer::{self, Answer, InSession, explain};
+use super::endpoint::Endpoint;
 use super::events::Events;
 use super::head::{self, Headers};
 use super::session::Session;
@@ -25,6 +24,9 @@ use crate::carrier::{Aside, Loss, LossKind, Mirror, Outgoing, Posted, Reach};
 
 /// How long the server has to take a notification or an answer.
 const POSTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a server may take to say whether it has a standing stream, before a request that needs one is sent anyway.
+const LISTENING_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long what is still being posted at the end is waited for.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
@@ -38,9 +40,6 @@ const MOST_BESIDE: usize = 64;
 /// How much of the body of a refusal is read, for people.
 const EXCERPT_BYTES: usize = 2048;
 
-/// The longest way within the origin to where the server is.
-const MOST_REDIRECTS: usize = 3;
-
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What the requests to one endpoint have in common.
@@ -48,19 +47,10 @@ pub(super) struct Shared {
     pub(super) limits: HttpLimits,
     pub(super) aside: Aside,
     pub(super) places: Arc<Semaphore>,
-    http: HttpClient,
-    place: Mutex<Endpoint>,
+    endpoint: Endpoint,
     post_headers: HeaderMap,
     stream_headers: HeaderMap,
     state: Mutex<State>,
-}
-
-/// Where requests go.
-struct Endpoint {
-    url: Url,
-    place: Place,
-    /// Something was answered there, so that it does not move any more.
-    is_settled: bool,
 }
 
 #[derive(Default)]
@@ -79,7 +69,17 @@ enum Standing {
     /// It is opened once the handshake is over.
     Due,
     /// It is driven by a task.
-    On(AbortHandle),
+    On(Listener),
+}
+
+/// The task that drives the standing stream.
+#[derive(Debug)]
+struct Listener {
+    task: AbortHandle,
+    /// Whether the server has said for the first time if there is such a stream.
+    is_settled: watch::Receiver<bool>,
+    /// Until when that is waited for.
+    until: Instant,
 }
 
 /// Why there is no stream.
@@ -99,13 +99,11 @@ impl Shared {
         limits: HttpLimits,
         aside: Aside,
     ) -> Result<Self, OtherOrigin> {
-        let http = HttpClient::new(dialer, url.clone(), &HttpOptions::default());
         Ok(Self {
             limits,
             aside,
             places: Arc::new(Semaphore::new(limits.in_flight)),
-            place: Mutex::new(Endpoint { place: http.place(url)?, url: url.clone(), is_settled: false }),
-            http,
+            endpoint: Endpoint::new(dialer, url)?,
             post_headers: headers.post(),
             stream_headers: headers.stream(),
             state: Mutex::default(),
@@ -122,7 +120,8 @@ impl Shared {
         }
         let session = self.enter(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
-        let response = self.exchange(HttpMethod::POST, headers, body).await.map_err(|error| lost(&error))?;
+        let response =
+            self.endpoint.send(HttpMethod::POST, headers, body).await.map_err(|error| lost(&error))?;
         let answer = answer::judge(response.status, &response.headers, session);
         if outgoing.mirror == Mirror::Nothing && matches!(answer, Answer::Json | Answer::Events) {
             let session = Session::open(&response.headers).map_err(answer::malformed)?;
@@ -144,8 +143,8 @@ impl Shared {
     /// Forgets the session, and returns it.
     fn leave(&self) -> Session {
         let mut state = self.lock();
-        if let Standing::On(task) = std::mem::take(&mut state.standing) {
-            task.abort();
+        if let Standing::On(listener) = std::mem::take(&mut state.standing) {
+            listener.task.abort();
         }
         std::mem::take(&mut state.session)
     }
@@ -160,8 +159,11 @@ impl Shared {
 
     async fn deliver(&self, body: String, headers: HeaderMap, session: InSession) -> Result<(), Loss> {
         let sending = async {
-            let mut response =
-                self.exchange(HttpMethod::POST, headers, body.into()).await.map_err(|error| lost(&error))?;
+            let mut response = self
+                .endpoint
+                .send(HttpMethod::POST, headers, body.into())
+                .await
+                .map_err(|error| lost(&error))?;
             match answer::judge_status(response.status, &response.headers, session) {
                 None => {
                     response.body.finish();
@@ -215,7 +217,8 @@ impl Shared {
             headers.insert(LAST_EVENT_ID, last.clone());
         }
         let mut response = self
-            .exchange(HttpMethod::GET, headers, Bytes::new())
+            .endpoint
+            .send(HttpMethod::GET, headers, Bytes::new())
             .await
             .map_err(|error| NoStream::Later(error.to_string()))?;
         match answer::judge(response.status, &response.headers, session) {
@@ -236,10 +239,26 @@ impl Shared {
     }
 
     /// Starts the task that drives the standing stream, if it is due.
-    pub(super) fn stand(&self, start: impl FnOnce() -> AbortHandle) {
+    pub(super) fn stand(&self, start: impl FnOnce(watch::Sender<bool>) -> AbortHandle) {
         let mut state = self.lock();
         if matches!(state.standing, Standing::Due) {
-            state.standing = Standing::On(start());
+            let (settle, is_settled) = watch::channel(false);
+            let until = Instant::now() + LISTENING_WITHIN;
+            state.standing = Standing::On(Listener { task: start(settle), is_settled, until });
+        }
+    }
+
+    /// Waits until the standing stream is there, or it is clear that it is not, or that takes too long. There are servers
+    /// that drop what they have to say if nobody listens.
+    pub(super) async fn until_listening(&self) {
+        let waiting = match &self.lock().standing {
+            Standing::On(listener) if !*listener.is_settled.borrow() => {
+                Some((listener.is_settled.clone(), listener.until))
+            }
+            _ => None,
+        };
+        if let Some((mut is_settled, until)) = waiting {
+            let _ = timeout_at(until, is_settled.wait_for(|is_settled| *is_settled)).await;
         }
     }
 
@@ -271,54 +290,10 @@ impl Shared {
 
     /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
     async fn delete(&self, headers: HeaderMap) {
-        let deleting = self.exchange(HttpMethod::DELETE, headers, Bytes::new());
+        let deleting = self.endpoint.send(HttpMethod::DELETE, headers, Bytes::new());
         if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
             tracing::debug!(%error, "the session was not ended");
         }
-    }
-
-    async fn exchange(
-        &self,
-        method: HttpMethod,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<HttpResponse, HttpError> {
-        let (place, is_settled) = {
-            let endpoint = self.endpoint();
-            (endpoint.place.clone(), endpoint.is_settled)
-        };
-        let mut request = HttpRequest { method, place, headers, body };
-        if !is_settled {
-            for _ in 0..MOST_REDIRECTS {
-                let response = self.http.send(request.clone()).await?;
-                match self.follow(&response) {
-                    Some(place) => request.place = place,
-                    None => return Ok(response),
-                }
-                response.body.finish();
-            }
-        }
-        self.http.send(request).await
-    }
-
-    /// Finds the place that a response says to use instead, which is often only a slash away.
-    ///
-    /// Such a response says that the request was not looked at, and one to another origin is not followed.
-    fn follow(&self, response: &HttpResponse) -> Option<Place> {
-        let mut endpoint = self.endpoint();
-        if !matches!(response.status.as_u16(), 307 | 308) {
-            endpoint.is_settled |= response.status.is_success();
-            return None;
-        }
-        let location = response.headers.get(LOCATION)?.to_str().ok()?;
-        let url = endpoint.url.join(location).ok()?;
-        let place = self.http.place(&url).ok()?;
-        (endpoint.url, endpoint.place) = (url, place.clone());
-        Some(place)
-    }
-
-    fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -348,7 +323,7 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
         f.debug_struct("Shared")
-            .field("http", &self.http)
+            .field("endpoint", &self.endpoint)
             .field("session", &state.session)
             .field("standing", &state.standing)
             .finish_non_exhaustive()

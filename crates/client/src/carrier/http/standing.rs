@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_protocol::{Message, Method};
 
@@ -20,15 +21,17 @@ const SHORTEST_STREAM: Duration = Duration::from_secs(5);
 /// Starts the task that drives the stream, once the handshake is over.
 pub(super) fn begin(shared: &Arc<Shared>) {
     let driven = shared.clone();
-    shared.stand(|| tokio::spawn(drive(driven)).abort_handle());
+    shared.stand(|settle| tokio::spawn(drive(driven, settle)).abort_handle());
 }
 
 /// Keeps the stream open for as long as the server offers it.
-async fn drive(shared: Arc<Shared>) {
+async fn drive(shared: Arc<Shared>, settle: watch::Sender<bool>) {
     let mut resumption = Resumption::default();
     loop {
         let opened = Instant::now();
-        let failed = match shared.open_stream(resumption.last()).await {
+        let stream = shared.open_stream(resumption.last()).await;
+        settle.send_replace(true);
+        let failed = match stream {
             Ok(events) => {
                 let said = listen(&shared, events, &mut resumption).await;
                 if resumption.last().is_none() {

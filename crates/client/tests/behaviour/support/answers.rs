@@ -16,9 +16,10 @@ pub(crate) struct Answers {
 type AnswerFn = dyn Fn(&Question) -> Result<Answer, Refusal> + Send + Sync;
 
 impl Answers {
-    /// Answers everything that can be asked but for roots, which servers ask for at times of their own.
+    /// Answers everything that can be asked.
     pub(crate) fn new(answer: impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + 'static) -> Self {
-        let capabilities = ClientCapabilities::default().with_form().with_url().with_sampling_tools();
+        let capabilities =
+            ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
         Self { capabilities, answer: Arc::new(answer), asked: Arc::default() }
     }
 

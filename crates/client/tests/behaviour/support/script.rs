@@ -19,8 +19,6 @@ pub(crate) enum Act {
     Error(Value),
     /// Says something, whatever it is.
     Say(String),
-    /// Says several things.
-    SayAll(Vec<String>),
     /// Says nothing any more, ever.
     End,
 }
@@ -87,9 +85,6 @@ fn play(act: Act, sent: &str, mock: &Mock) -> Option<String> {
             Some(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string())
         }
         Act::Say(said) => Some(said),
-        Act::SayAll(said) => {
-            later(Box::new(move |mock| said.into_iter().for_each(|said| mock.receive(said))))
-        }
         Act::End => later(Box::new(|mock| mock.end())),
     }
 }

@@ -163,6 +163,14 @@ impl Question {
         }
     }
 
+    /// Checks that a dialect has words for the question.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn check_words(&self, dialect: &Dialect) -> Result<(), Inexpressible> {
+        self.to_legacy(dialect, String::new).map(drop)
+    }
+
     /// Returns the parameters of the request by which a legacy server asks the question.
     ///
     /// `mint_elicitation_id` makes an identifier that nobody can guess; it is called only where one is needed.

@@ -9,13 +9,12 @@ use super::super::Answer;
 use super::call::LegacyCall;
 use super::exchange::LegacyExchange;
 use super::live::LiveSession;
-use super::refuse;
+use super::{ID_IN_USE, refuse};
 use crate::call::{Call, Context, Outcome, Running, Shared, Surroundings};
 use crate::change::Filter;
 use crate::core::Core;
 use crate::env::Env;
-
-const ID_IN_USE: &str = "a request with this id is still running";
+use crate::unanswered::Reserved;
 
 /// How a legacy message begins.
 pub(crate) enum Begun {
@@ -25,6 +24,16 @@ pub(crate) enum Begun {
     Answer(Answer),
     /// It runs.
     Exchange(LegacyExchange),
+}
+
+impl Begun {
+    /// Keeps the room of a large message for as long as what it began may hold any of it.
+    pub(crate) fn keep(mut self, reserved: Option<Reserved>) -> Self {
+        if let (Self::Exchange(exchange), Some(reserved)) = (&mut self, reserved) {
+            exchange.keep(reserved);
+        }
+        self
+    }
 }
 
 /// What carries a message, as far as its calls need to know.
@@ -78,7 +87,7 @@ pub(crate) fn begin_batch(
     if calls.is_empty() && answers.is_empty() {
         return Begun::Accepted;
     }
-    Begun::Exchange(LegacyExchange::Batch { calls, answers })
+    Begun::Exchange(LegacyExchange::Batch { calls, answers, _reserved: None })
 }
 
 fn is_modern(message: &Result<Message, Malformed>) -> bool {
@@ -240,5 +249,82 @@ fn notified(session: &LiveSession, note: &Notification) {
         }
         "notifications/initialized" | "notifications/roots/list_changed" => session.keep().roots.refresh(),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context as TaskContext, Poll, Waker};
+
+    use serde_json::{Value, json};
+    use trunkline_protocol::Revision;
+    use trunkline_protocol::envelope::{self, Bounds, Incoming};
+
+    use super::*;
+    use crate::edge::Event;
+    use crate::server::Server;
+    use crate::testing;
+    use crate::tool::Tool;
+
+    fn message(value: &Value) -> Message {
+        match envelope::read(value.to_string().into(), Bounds::default()) {
+            Ok(Incoming::One(message)) => message,
+            _ => panic!("not one message: {value}"),
+        }
+    }
+
+    /// Begins a call before anything that was begun is polled, as another thread may.
+    fn begin_tool(core: &Arc<Core>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
+        let params = json!({ "name": tool });
+        let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
+        match begin(core, session, message(&call), &Carriage { may_ask: true, env: Env::NONE }) {
+            Begun::Exchange(exchange) => exchange,
+            Begun::Answer(answer) => panic!("answered with {}", answer.message),
+            Begun::Accepted => panic!("accepted"),
+        }
+    }
+
+    fn answer(polled: Poll<Event>) -> Option<Value> {
+        match polled {
+            Poll::Ready(Event::Answer(answer)) => Some(serde_json::from_str(&answer.message).unwrap()),
+            Poll::Pending => None,
+            Poll::Ready(_) => panic!("neither an answer nor a wait"),
+        }
+    }
+
+    #[test]
+    fn of_two_requests_with_one_id_that_come_at_once_only_one_goes_on() {
+        let gone_on = Arc::new(AtomicUsize::new(0));
+        let counted = gone_on.clone();
+        let wait = Tool::new("wait").run(move || {
+            let gone_on = counted.clone();
+            async move {
+                std::future::poll_fn(|_| match gone_on.fetch_add(1, Ordering::SeqCst) {
+                    0 | 1 => Poll::Pending,
+                    _ => Poll::Ready(()),
+                })
+                .await;
+                "waited"
+            }
+        });
+        let core =
+            testing::core(&Server::new("s").with(wait).with(Tool::new("quick").run(async || "at once")));
+        let session = testing::session(&core, Revision::NEWEST_LEGACY);
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        let [mut first, mut second] = [(); 2].map(|()| begin_tool(&core, &session, "wait"));
+        let mut quick = begin_tool(&core, &session, "quick");
+        assert!(answer(second.poll_event(&mut cx)).is_none(), "the one that comes first has the id");
+        let refused = answer(first.poll_event(&mut cx)).expect("the other ends");
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
+        drop(first);
+        let text = |answer: Value| answer["result"]["content"][0]["text"].as_str().map(str::to_owned);
+        assert_eq!(answer(quick.poll_event(&mut cx)).and_then(text).as_deref(), Some("at once"));
+        drop(quick);
+        assert!(session.is_busy(), "the one that goes on is still known");
+        assert_eq!(answer(second.poll_event(&mut cx)).and_then(text).as_deref(), Some("waited"));
+        drop(second);
+        assert!(!session.is_busy());
+        assert_eq!(core.calls(), 0);
     }
 }

@@ -10,10 +10,11 @@ use trunkline_session::SessionId;
 
 use super::super::{Answer, Event};
 use super::live::LiveSession;
-use super::refuse;
+use super::{ID_IN_USE, refuse};
 use crate::call::{AskError, Call, Context, Continuation, Note, Outcome, Round, Running, Step};
 use crate::core::InFlight;
 use crate::metrics::Ended;
+use crate::unanswered::Reserved;
 
 /// How long a handler that wants to be called again, and asks nothing, is left alone.
 const CALL_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -55,6 +56,13 @@ impl LegacyCall {
         &self.id
     }
 
+    /// Keeps the room of a large request while the call runs.
+    pub(super) fn keep(&self, reserved: Reserved) {
+        if let Some(running) = &self.running {
+            running.shared().keep(reserved);
+        }
+    }
+
     /// Polls for what the carrier must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         if !self.in_flight.core().env.any() {
@@ -74,19 +82,16 @@ impl LegacyCall {
                 return Poll::Ready(Event::Message(message));
             }
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
-            let Poll::Ready(step) = running.poll_step(cx) else {
-                self.enter();
-                return Poll::Pending;
-            };
-            match step {
-                Step::Note(note) => {
-                    // It goes on after this, perhaps without ever having to wait.
-                    self.enter();
-                    match self.render(&note) {
-                        Some(message) => return Poll::Ready(Event::Message(message)),
-                        None => continue,
-                    }
-                }
+            let step = running.poll_step(cx);
+            if goes_on(&step) && !self.enter() {
+                let refusal = Refusal::INVALID_REQUEST.because(ID_IN_USE);
+                return Poll::Ready(Event::Answer(self.finish(Err(refusal))));
+            }
+            match ready!(step) {
+                Step::Note(note) => match self.render(&note) {
+                    Some(message) => return Poll::Ready(Event::Message(message)),
+                    None => continue,
+                },
                 Step::Release(retry) if self.session.revision().primes_streams() => {
                     return Poll::Ready(Event::Release(retry));
                 }
@@ -110,11 +115,18 @@ impl LegacyCall {
         self.session.abandon(&self.questions);
     }
 
-    fn enter(&mut self) {
+    /// Makes the call known to the session; returns false if another has its id.
+    ///
+    /// Two requests with one id may come at the same time, on two connections. Most calls end with their first step, and for
+    /// these it makes no difference: each was answered on its own connection, as if they had come one after the other. Of
+    /// those that go on, the first to get here has the id, and the other ends before its second step. So nothing has to be
+    /// noted, and no lock taken, for the many that end at once.
+    fn enter(&mut self) -> bool {
         if let (false, Some(running)) = (self.entered, &self.running) {
-            self.entered = true;
-            self.session.enter(&self.id, running.shared());
+            self.entered = self.session.enter(&self.id, running.shared());
+            return self.entered;
         }
+        true
     }
 
     fn render(&self, note: &Note) -> Option<String> {
@@ -125,7 +137,6 @@ impl LegacyCall {
 
     /// Turns questions into requests to the client; one that its revision cannot express fails at once.
     fn put(&mut self, questions: Vec<(String, Question)>) {
-        self.enter();
         let Some(running) = &self.running else { return };
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
@@ -178,6 +189,11 @@ impl LegacyCall {
             Err(refusal) => refuse(Some(&self.id), &refusal, revision),
         }
     }
+}
+
+/// Reports whether a call goes on after a step, perhaps without ever having to wait.
+fn goes_on(step: &Poll<Step>) -> bool {
+    !matches!(step, Poll::Ready(Step::Done(Ok(Outcome::Done(_)) | Err(_)) | Step::Cancelled))
 }
 
 /// Ends a call whose question was not answered: a model that called a tool should read why.

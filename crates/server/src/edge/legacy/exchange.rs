@@ -2,13 +2,19 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use super::super::{Answer, Event};
 use super::call::LegacyCall;
+use crate::unanswered::Reserved;
 
 /// The call of one message, or the calls of one batch, which are answered together.
 pub(crate) enum LegacyExchange {
     /// One call.
     Single(Box<LegacyCall>),
     /// The calls of a batch that still run, and the answers of those that do not.
-    Batch { calls: Vec<LegacyCall>, answers: Vec<String> },
+    Batch {
+        calls: Vec<LegacyCall>,
+        answers: Vec<String>,
+        /// Room for the batch, of which each call holds a part.
+        _reserved: Option<Reserved>,
+    },
     /// Everything is answered.
     Over,
 }
@@ -24,6 +30,15 @@ impl LegacyExchange {
         self.calls().iter().for_each(LegacyCall::abandon_questions);
     }
 
+    /// Keeps the room of a large message while it runs.
+    pub(super) fn keep(&mut self, reserved: Reserved) {
+        match self {
+            Self::Single(call) => call.keep(reserved),
+            Self::Batch { _reserved, .. } => *_reserved = Some(reserved),
+            Self::Over => {}
+        }
+    }
+
     fn calls(&self) -> &[LegacyCall] {
         match self {
             Self::Single(call) => std::slice::from_ref(call),
@@ -36,7 +51,7 @@ impl LegacyExchange {
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         let event = match self {
             Self::Single(call) => ready!(call.poll_event(cx)),
-            Self::Batch { calls, answers } => ready!(poll_batch(calls, answers, cx)),
+            Self::Batch { calls, answers, .. } => ready!(poll_batch(calls, answers, cx)),
             Self::Over => return Poll::Ready(Event::Nothing),
         };
         if matches!(event, Event::Answer(_) | Event::Nothing) {

@@ -1,12 +1,14 @@
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use trunkline_protocol::model::Question;
 use trunkline_protocol::{Era, Id, Level, Raw, Refusal, Response, Revision, emit};
-use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
+use trunkline_session::{EventStore, Principal, SessionId, SessionRecord, StreamId, Timestamp};
 
+use super::stand::{Carrier, Stand};
 use crate::call::{AskError, Caller, Handler, SessionKeep, Shared};
 use crate::change::{Filter, Subscription};
 use crate::metrics::process::Present;
@@ -31,7 +33,7 @@ pub(crate) struct LiveSession {
 struct Desk {
     requests: u64,
     streams_made: u64,
-    standing: usize,
+    standing: HashMap<StreamId, Arc<Stand>>,
     ended: bool,
     questions: HashMap<Id, Open>,
     own_question: Option<Id>,
@@ -140,7 +142,7 @@ impl LiveSession {
     /// Reports whether a call runs or a stream stands, so that silence does not mean that the client is gone.
     pub(crate) fn is_busy(&self) -> bool {
         let desk = self.lock();
-        desk.standing > 0 || !desk.calls.is_empty()
+        !desk.standing.is_empty() || !desk.calls.is_empty()
     }
 
     // Calls.
@@ -149,14 +151,21 @@ impl LiveSession {
         self.lock().calls.contains_key(id)
     }
 
-    /// Makes a call known, so that the client can cancel it and the session's end ends it.
-    pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) {
+    /// Makes a call known, so that the client can cancel it and the session's end ends it; returns false if another call has
+    /// its id.
+    pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) -> bool {
         let mut desk = self.lock();
         if desk.ended {
             drop(desk);
             call.cancel();
-        } else {
-            desk.calls.insert(id.clone(), call.clone());
+            return true;
+        }
+        match desk.calls.entry(id.clone()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert(call.clone());
+                true
+            }
         }
     }
 
@@ -268,22 +277,37 @@ impl LiveSession {
         }
     }
 
-    /// Counts a standing stream.
-    pub(crate) fn stand(&self, most: usize) -> Result<(), Refusal> {
+    /// Carries a standing stream from an event on; one that has a carrier already is taken over from it, wherever it is.
+    pub(crate) fn stand(
+        self: &Arc<Self>,
+        stream: StreamId,
+        next: u64,
+        most: usize,
+        events: &Arc<dyn EventStore>,
+    ) -> Result<Carrier, Refusal> {
         let mut desk = self.lock();
         if desk.ended {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
-        if desk.standing >= most {
-            return Err(Refusal::TOO_MANY);
-        }
-        desk.standing += 1;
-        Ok(())
+        let (stand, number) = match desk.standing.get(&stream) {
+            Some(stand) => (stand.clone(), stand.take_over()),
+            None if desk.standing.len() >= most => return Err(Refusal::TOO_MANY),
+            None => {
+                let stand = Arc::new(Stand::new(next));
+                desk.standing.insert(stream, stand.clone());
+                (stand, 0)
+            }
+        };
+        drop(desk);
+        Ok(Carrier::new(self.clone(), events.clone(), stream, stand, number))
     }
 
-    pub(crate) fn sit(&self) {
+    /// Forgets a standing stream whose carrier ends, unless another has taken it over.
+    pub(super) fn sit(&self, stream: StreamId, carrier: u64) {
         let mut desk = self.lock();
-        desk.standing = desk.standing.saturating_sub(1);
+        if desk.standing.get(&stream).is_some_and(|stand| stand.is_carried_by(carrier)) {
+            desk.standing.remove(&stream);
+        }
     }
 
     /// Returns the session's subscription, which begins with its first use.

@@ -13,6 +13,7 @@ use crate::call::{Call, Continuation, Note, Outcome, Running, Shared, Step};
 use crate::core::{Core, InFlight, now};
 use crate::metrics::Ended;
 use crate::round::{Binding, Then, digest};
+use crate::unanswered::Reserved;
 
 /// A modern call in progress.
 pub(crate) struct ModernCall {
@@ -56,6 +57,13 @@ impl ModernCall {
     /// Returns what the call can be cancelled by; its next event is then [`Event::Nothing`].
     pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
         self.running.as_ref().map(|running| running.shared().clone())
+    }
+
+    /// Keeps the room of a large request while the call runs or waits.
+    pub(super) fn keep(&self, reserved: Reserved) {
+        if let Some(running) = &self.running {
+            running.shared().keep(reserved);
+        }
     }
 
     /// Polls for what the carrier must do next.

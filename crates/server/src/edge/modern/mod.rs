@@ -22,6 +22,7 @@ use crate::core::{Core, now};
 use crate::env::Env;
 use crate::metrics::process;
 use crate::round::{Binding, Reclaimed, Then, digest};
+use crate::unanswered::Reserved;
 
 /// How a modern request begins.
 pub(crate) enum Begun {
@@ -33,6 +34,22 @@ pub(crate) enum Begun {
     Resume(Id, BoxFuture<'static, Begun>),
     /// It is a standing stream of changes.
     Listen(Box<Listen>),
+}
+
+impl Begun {
+    /// Keeps the room of a large request for as long as what it began may hold any of it.
+    pub(crate) fn keep(self, reserved: Reserved) -> Self {
+        match self {
+            Self::Call(call) => {
+                call.keep(reserved);
+                Self::Call(call)
+            }
+            Self::Resume(id, future) => {
+                Self::Resume(id, Box::pin(async move { future.await.keep(reserved) }))
+            }
+            Self::Answer(_) | Self::Listen(_) => self,
+        }
+    }
 }
 
 /// Begins a request that passed the ladder.

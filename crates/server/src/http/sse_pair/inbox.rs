@@ -7,6 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::super::stream::write_message;
+use crate::unanswered::Reserved;
 
 /// How many small messages an inbox holds. A large one takes the room of several, so that all together hold no more bytes
 /// than one message of the largest size.
@@ -33,6 +34,8 @@ struct Waiting {
     message: Bytes,
     /// Given back when the message is taken out.
     _room: OwnedSemaphorePermit,
+    /// The same: whoever takes it out reserves its own.
+    _reserved: Option<Reserved>,
 }
 
 /// Why a message was not taken.
@@ -46,11 +49,11 @@ impl Inbox {
     /// Waits for room and puts a message in.
     ///
     /// Cancel safe: a message that found no room was not put in.
-    pub(super) async fn put(&self, message: Bytes) -> Result<(), Full> {
+    pub(super) async fn put(&self, message: Bytes, reserved: Option<Reserved>) -> Result<(), Full> {
         let units = u32::try_from(message.len().div_ceil(self.unit)).unwrap_or(MESSAGES).clamp(1, MESSAGES);
         let room = self.room.clone().acquire_many_owned(units).await.map_err(|_| Full::Closed)?;
         // Whoever has room finds a place in the queue, which is as long as there are units.
-        self.sender.try_send(Waiting { message, _room: room }).map_err(|_| Full::Closed)
+        self.sender.try_send(Waiting { message, _room: room, _reserved: reserved }).map_err(|_| Full::Closed)
     }
 }
 
@@ -115,19 +118,23 @@ mod tests {
         for (size, fits) in [(1, 64), (64, 64), (65, 32), (640, 6), (4096, 1)] {
             let (inbox, mut channel) = open(4096);
             for _ in 0..fits {
-                assert_eq!(inbox.put(Bytes::from(vec![b'x'; size])).now_or_never(), Some(Ok(())), "{size}");
+                assert_eq!(
+                    inbox.put(Bytes::from(vec![b'x'; size]), None).now_or_never(),
+                    Some(Ok(())),
+                    "{size}"
+                );
             }
-            assert_eq!(inbox.put(Bytes::from(vec![b'x'; size])).now_or_never(), None, "{size}");
+            assert_eq!(inbox.put(Bytes::from(vec![b'x'; size]), None).now_or_never(), None, "{size}");
             assert_eq!(receive(&mut channel), Some(size));
-            assert_eq!(inbox.put(Bytes::from(vec![b'x'; size])).now_or_never(), Some(Ok(())), "{size}");
+            assert_eq!(inbox.put(Bytes::from(vec![b'x'; size]), None).now_or_never(), Some(Ok(())), "{size}");
         }
     }
 
     #[tokio::test]
     async fn those_who_wait_for_room_learn_that_the_stream_is_over() {
         let (inbox, channel) = open(4096);
-        inbox.put(Bytes::from(vec![b'x'; 4096])).await.unwrap();
-        let (late, ()) = tokio::join!(inbox.put(Bytes::from_static(b"x")), async { drop(channel) });
+        inbox.put(Bytes::from(vec![b'x'; 4096]), None).await.unwrap();
+        let (late, ()) = tokio::join!(inbox.put(Bytes::from_static(b"x"), None), async { drop(channel) });
         assert_eq!(late, Err(Full::Closed));
     }
 }

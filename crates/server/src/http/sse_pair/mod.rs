@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dashmap::DashMap;
-use http::header::RETRY_AFTER;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response};
+use http::{Method, Response};
 use http_body::Body;
 use trunkline_protocol::envelope::{self, Malformed};
 use trunkline_protocol::{Id, Refusal};
@@ -92,13 +91,7 @@ impl Inner {
             (false, &Method::POST) => self.take_message(parts, heads, body, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
-        let mut response = answered.unwrap_or_else(|(refusal, id)| {
-            let mut response = refused(&refusal, id.as_ref(), parts);
-            if refusal.is(&Refusal::TOO_MANY) {
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            response
-        });
+        let mut response = answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts));
         if let Some(cookie) = cookie {
             cookie.set(response.headers_mut());
         }
@@ -127,7 +120,7 @@ impl Inner {
         self.sse.open.insert(id, Entry { principal: principal.clone(), inbox });
         let listed = Listed { open: self.sse.open.clone(), id };
         let server = ChannelServer::new(self.core.clone(), principal, channel);
-        let server = server.with_bag(bag).with_env(env).owned();
+        let server = server.with_bag(bag).with_env(env).owned().counted_below();
         // A path alone: what the client is told must not depend on a name that it sent.
         let endpoint = format!("{}?{SESSION}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;
@@ -149,10 +142,10 @@ impl Inner {
         let named = named_session(parts.uri.query().unwrap_or_default()).map_err(fail)?;
         let inbox = named.and_then(|id| self.sse.find(id, principal)).ok_or_else(|| fail(no_stream()))?;
         let limits = &self.core.limits;
-        let bytes = body::read(body, limits.message_bytes, limits.body_within).await.map_err(fail)?;
+        let (bytes, reserved) = body::read(body, &self.core).await.map_err(fail)?;
         // The stream would tell too, but not which of the messages was meant.
         let id = legible(bytes.clone(), limits.bounds)?;
-        match tokio::time::timeout(limits.body_within, inbox.put(bytes)).await {
+        match tokio::time::timeout(limits.body_within, inbox.put(bytes, reserved)).await {
             Ok(Ok(())) => Ok(accepted_with("Accepted")),
             Ok(Err(Full::Closed)) => Err((no_stream(), id)),
             Err(_) => Err((Refusal::TOO_MANY.because("the stream does not read its messages"), id)),

@@ -1,3 +1,7 @@
+//! Holding what a tool says against the schema that it promises.
+
+mod cost;
+
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 use trunkline_protocol::{Raw, shorten};
@@ -8,11 +12,21 @@ const MOST_FAULTS: usize = 5;
 /// The largest schema that is compiled; what a tool with a larger one says is not checked.
 const MOST_SCHEMA_BYTES: usize = 256 << 10;
 
+/// How many schemas may be looked at in order to check one value; what would take more is not checked.
+const MOST_LOOKS: u64 = 1_000_000;
+
+/// The deepest value for which the cost is counted once and for all.
+const DEEPEST: usize = 64;
+
 /// The schema of a tool's structured content, compiled.
 ///
-/// It comes from a peer, so nothing that it refers to is ever fetched, and no pattern in it can take more than linear time.
+/// It comes from a peer, so nothing that it refers to is ever fetched, no pattern in it can take more than linear time, and
+/// what it costs to check a value is counted before it is done.
 #[derive(Debug)]
 pub(crate) struct OutputCheck {
+    schema: Value,
+    /// What it costs for one path into the deepest value; most schemas are so cheap that nobody has to look closer.
+    at_most: Option<u64>,
     validator: Validator,
 }
 
@@ -23,12 +37,17 @@ impl OutputCheck {
             return None;
         }
         let schema: Value = schema.decode().ok()?;
+        // A schema that takes for ever to check may take for ever to compile.
+        if cost::per_path(&schema, 1).is_none_or(|cost| cost > MOST_LOOKS) {
+            tracing::debug!("an output schema is too much work and checks nothing");
+            return None;
+        }
         let mut options = jsonschema::options().offline().with_pattern_options(PatternOptions::regex());
         if schema.get("$schema").is_none() {
             options = options.with_draft(Draft::Draft202012);
         }
         match options.build(&schema) {
-            Ok(validator) => Some(Self { validator }),
+            Ok(validator) => Some(Self { at_most: cost::per_path(&schema, DEEPEST), schema, validator }),
             Err(error) => {
                 tracing::debug!(problem = shorten(&error.to_string()), "an output schema checks nothing");
                 None
@@ -36,10 +55,16 @@ impl OutputCheck {
         }
     }
 
+    fn is_affordable(&self, value: &Value) -> bool {
+        let (parts, levels) = cost::size(value);
+        let fits = |cost: Option<u64>| cost.is_some_and(|cost| cost.saturating_mul(parts) <= MOST_LOOKS);
+        (levels <= DEEPEST && fits(self.at_most)) || fits(cost::per_path(&self.schema, levels))
+    }
+
     /// Returns what is wrong with a value, each fault with the way to it, or nothing.
     pub(crate) fn complaint(&self, value: &Raw) -> Option<String> {
         let Ok(value) = value.decode::<Value>() else { return Some("it is not JSON".to_owned()) };
-        if self.validator.is_valid(&value) {
+        if !self.is_affordable(&value) || self.validator.is_valid(&value) {
             return None;
         }
         let faults: Vec<String> = self
@@ -76,6 +101,15 @@ mod tests {
     fn a_schema_that_refers_elsewhere_is_not_fetched_and_checks_nothing() {
         let elsewhere = r#"{"$ref":"http://127.0.0.1:1/schema.json"}"#;
         assert!(OutputCheck::compile(&Raw::parse(elsewhere).unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_schema_that_takes_for_ever_checks_nothing() {
+        let node = r##"{"properties":{"x":{"$ref":"#"}},"required":["y"]}"##;
+        let schema = format!(r#"{{"anyOf":[{node},{node}]}}"#);
+        let nested = |levels: usize| format!("{}1{}", r#"{"x":"#.repeat(levels), "}".repeat(levels));
+        assert!(complaint(&schema, &nested(4)).is_some());
+        assert_eq!(complaint(&schema, &nested(60)), None);
     }
 
     #[test]

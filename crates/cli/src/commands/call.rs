@@ -1,0 +1,119 @@
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::Args;
+use trunkline_client::Progress;
+
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, read_input, run as attend};
+use crate::exit::{Exit, Failure};
+use crate::render::{Out, Piece, Saved, one_line, pieces_of_call, save};
+use crate::schema::{Shape, read_arguments, tool_signature};
+use crate::terminal::{Screen, Stage};
+
+use super::tools::unknown_tool;
+
+/// Call a tool
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline call [OPTIONS] TARGET TOOL [ARGUMENT]...\n       trunkline call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND [ARG]...",
+    after_help = help(
+        "An argument is name=value, name:=json, name=@file or @file, by the schema of the\n\
+tool; `trunkline help arguments` says more.\n\n\
+Examples:\n  \
+trunkline call http://127.0.0.1:7411/mcp now timezone=Europe/Berlin\n  \
+trunkline call add a=2 b=3 -- ./server\n  \
+trunkline call shop book day=monday --answer seat=window\n  \
+trunkline call camera snap --out pictures/"
+    )
+)]
+pub(crate) struct CallArgs {
+    #[arg(hide = true, value_name = "TARGET TOOL ARGUMENT")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// All arguments as a JSON object, @FILE or @-
+    #[arg(long, value_name = "JSON")]
+    json_args: Option<String>,
+    /// Save media, else the text, byte for byte: in a file,
+    /// in a folder (ends in /), or - for standard output
+    #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
+    out: Option<Out>,
+    #[command(flatten)]
+    ask: AskArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Calls a tool.
+///
+/// # Errors
+/// The server cannot be reached, the arguments do not fit, or the tool failed.
+pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
+    let mut words = Words::new(&args.words, &args.command)?;
+    let name = words.take("tool")?;
+    attend(&args.connect, &args.ask, words.target, async |session| {
+        call(args, &name, &words.rest, session).await
+    })
+}
+
+async fn call(args: &CallArgs, name: &str, words: &[String], session: &Session) -> Result<(), Failure> {
+    let tools = session.client.tools().await.map_err(failed)?;
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+        let left_out = tools.left_out.iter().find(|left_out| left_out.name == name);
+        return Err(left_out.map_or_else(
+            || unknown_tool(name, &tools),
+            |left_out| {
+                Failure::new(Exit::Failed, format!("tool `{name}` cannot be called: {}", left_out.reason))
+            },
+        ));
+    };
+    let shape = Shape::read(&tool.input_schema);
+    let arguments = read_arguments(words, args.json_args.as_deref(), &shape, &mut read_input)
+        .map_err(|failure| failure.or_hint(tool_signature(tool)))?;
+    let screen = Arc::clone(&session.screen);
+    let result = session.client.call(name, arguments).progress(move |progress| show(&screen, progress)).await;
+    session.screen.clear();
+    let result = result.map_err(failed)?;
+    if session.args.json {
+        print(&format!("{}\n", one_line(result.raw())))?;
+        return if result.is_error {
+            Err(Failure::new(Exit::Failed, format!("tool `{name}` failed")))
+        } else {
+            Ok(())
+        };
+    }
+    let pieces = pieces_of_call(&result);
+    if result.is_error {
+        let said: String = pieces
+            .iter()
+            .map(|piece| piece.show(session.sheet.columns, crate::terminal::Style::PLAIN))
+            .collect();
+        return Err(Failure::new(Exit::Failed, format!("tool `{name}` failed: {}", said.trim_end())));
+    }
+    show_pieces(pieces, args.out.as_ref(), Saved::MediaFirst, name, session)
+}
+
+/// Shows how far a call is.
+pub(crate) fn show(screen: &Screen, progress: &Progress) {
+    let Progress { progress, total, message, .. } = progress;
+    screen.progress(&Stage { progress: *progress, total: *total, message: message.clone() });
+}
+
+/// Saves what is to be saved, and prints the rest.
+pub(crate) fn show_pieces(
+    mut pieces: Vec<Piece>,
+    out: Option<&Out>,
+    which: Saved,
+    stem: &str,
+    session: &Session,
+) -> Result<(), Failure> {
+    if let Some(out) = out {
+        let (rest, told) = save(pieces, out, which, stem)?;
+        for line in told {
+            session.screen.say(&format!("{line}\n"));
+        }
+        pieces = rest;
+    }
+    let sheet = session.sheet;
+    print(&pieces.iter().map(|piece| piece.show(sheet.columns, sheet.style)).collect::<String>())
+}

@@ -1,0 +1,70 @@
+use clap::{Args, CommandFactory as _};
+
+use crate::args::Cli;
+use crate::connect::print;
+use crate::exit::{self, Exit, Failure};
+use crate::schema::did_you_mean;
+
+/// Print the help of a command, or a page about a topic
+#[derive(Debug, Args)]
+#[command(after_help = "Topics: targets, arguments, answers, exit-codes.")]
+pub(crate) struct HelpArgs {
+    /// A command or a topic
+    topic: Option<String>,
+}
+
+/// The pages, by their topics.
+const TOPICS: &[(&str, &str)] = &[
+    ("targets", include_str!("help/targets.txt")),
+    ("arguments", include_str!("help/arguments.txt")),
+    ("answers", include_str!("help/answers.txt")),
+    ("exit-codes", exit::TABLE),
+];
+
+/// Prints help.
+///
+/// # Errors
+/// There is neither a command nor a topic of that name.
+pub(crate) fn run(args: &HelpArgs) -> Result<(), Failure> {
+    let mut cli = Cli::command();
+    cli.build();
+    let Some(topic) = args.topic.as_deref() else { return print(&cli.render_help().to_string()) };
+    if let Some((_, page)) = TOPICS.iter().find(|(name, _)| *name == topic) {
+        return print(&format!("{}\n", page.trim_end()));
+    }
+    match cli.find_subcommand_mut(topic) {
+        Some(command) => print(&command.render_help().to_string()),
+        None => {
+            let commands = cli.get_subcommands().map(clap::Command::get_name);
+            let names = commands.chain(TOPICS.iter().map(|(name, _)| *name));
+            let failure = Failure::new(Exit::Usage, format!("there is no help on `{topic}`"));
+            Err(failure.hint(
+                did_you_mean(topic, names)
+                    .unwrap_or_else(|| "`trunkline help` lists the commands".to_owned()),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_fit_a_terminal_of_80_columns_and_are_all_named() {
+        let mut named = HelpArgs::augment_args(clap::Command::new("help")).render_help().to_string();
+        named.retain(|c| c != '\n');
+        for (name, page) in TOPICS {
+            assert!(named.contains(name), "{name}: {named}");
+            for line in page.lines() {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_topic_that_is_nearly_right_is_suggested() {
+        let failure = run(&HelpArgs { topic: Some("target".to_owned()) }).unwrap_err();
+        assert!(failure.to_string().contains("did you mean `targets`?"), "{failure}");
+    }
+}

@@ -1,0 +1,140 @@
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::json;
+use trunkline_client::ServerInfo;
+use trunkline_protocol::Era;
+use trunkline_protocol::model::ServerCapabilities;
+
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
+use crate::exit::Failure;
+use crate::render::one_line;
+use crate::terminal::{Sheet, pad, visible, visible_line};
+
+/// Tell what a server is and can do
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline info [OPTIONS] TARGET\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
+    after_help = help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
+)]
+pub(crate) struct InfoArgs {
+    #[arg(hide = true, value_name = "TARGET")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Tells what a server is.
+///
+/// # Errors
+/// The server cannot be reached.
+pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
+    let words = Words::new(&args.words, &args.command)?;
+    words.end()?;
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| tell(session))
+}
+
+fn tell(session: &Session) -> Result<(), Failure> {
+    let server = session.client.server();
+    if session.args.json {
+        return print(&format!("{}\n", one_line(&as_json(&server).into())));
+    }
+    print(&as_text(&server, session.sheet))
+}
+
+fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, words: &str| {
+        let mut lines = words.lines();
+        let first = lines.next().unwrap_or_default();
+        text.push_str(&format!("{} {first}\n", sheet.style.bold(&pad(what, 13))));
+        lines.for_each(|more| text.push_str(&format!("{} {more}\n", pad("", 13))));
+    };
+    if let Some(identity) = &server.identity {
+        let title = identity.title.as_deref().filter(|title| *title != identity.name);
+        let title = title.map(|title| format!(" ({})", visible_line(title))).unwrap_or_default();
+        line(
+            "server",
+            &format!("{} {}{title}", visible_line(&identity.name), visible_line(&identity.version)),
+        );
+        for (what, words) in [("description", &identity.description), ("website", &identity.website_url)] {
+            if let Some(words) = words {
+                line(what, &visible(words));
+            }
+        }
+    }
+    line("revision", &format!("{} ({})", server.revision, era(server)));
+    line("transport", server.transport);
+    line("capabilities", &capability_words(&server.capabilities));
+    if let Some(instructions) = &server.instructions {
+        line("instructions", &visible(instructions));
+    }
+    for attempt in &server.attempts {
+        line("tried", &format!("{}: {}", visible_line(&attempt.what), visible_line(&attempt.outcome)));
+    }
+    text
+}
+
+fn as_json(server: &ServerInfo) -> serde_json::Value {
+    let identity = server.identity.as_ref();
+    json!({
+        "server": identity.map(|identity| json!({
+            "name": identity.name,
+            "version": identity.version,
+            "title": identity.title,
+            "description": identity.description,
+            "websiteUrl": identity.website_url,
+        })),
+        "revision": server.revision.as_str(),
+        "era": era(server),
+        "transport": server.transport,
+        "capabilities": capabilities(&server.capabilities),
+        "instructions": server.instructions,
+        "attempts": server.attempts.iter()
+            .map(|attempt| json!({ "what": attempt.what, "outcome": attempt.outcome }))
+            .collect::<Vec<_>>(),
+    })
+}
+
+/// Names the era that is spoken.
+pub(crate) fn era(server: &ServerInfo) -> &'static str {
+    match server.revision.era() {
+        Era::Legacy => "legacy",
+        Era::Modern => "modern",
+    }
+}
+
+/// Writes the capabilities as the newest revision does.
+fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
+    let mut writer = trunkline_protocol::Writer::with_capacity(128);
+    capabilities.write(trunkline_protocol::codec::Dialect::NEWEST, &mut writer);
+    writer.into_raw().get().unwrap_or_default()
+}
+
+/// Says what a server can do.
+pub(crate) fn capability_words(capabilities: &ServerCapabilities) -> String {
+    let words_of = |name: &str, changes: bool, content: bool| {
+        let told = [(changes, "tells of changes"), (content, "can be watched")];
+        let told: Vec<_> = told.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
+        if told.is_empty() { name.to_owned() } else { format!("{name} ({})", told.join(", ")) }
+    };
+    let mut words = Vec::new();
+    words.extend(capabilities.tools.map(|tools| words_of("tools", tools.list_changed, false)));
+    words.extend(capabilities.prompts.map(|prompts| words_of("prompts", prompts.list_changed, false)));
+    words.extend(
+        capabilities
+            .resources
+            .map(|resources| words_of("resources", resources.list_changed, resources.subscribe)),
+    );
+    if capabilities.completions {
+        words.push("completions".to_owned());
+    }
+    if capabilities.logging {
+        words.push("logging".to_owned());
+    }
+    let extensions = capabilities.extensions.as_ref().and_then(|raw| raw.members().ok()).unwrap_or_default();
+    words.extend(extensions.iter().map(|(name, _)| visible_line(name).into_owned()));
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+}

@@ -1,0 +1,113 @@
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::Args;
+use trunkline_protocol::template::UriTemplate;
+
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::exit::{Exit, Failure};
+use crate::render::{Out, Saved, one_line, pieces_of_contents};
+use crate::schema::did_you_mean;
+
+use super::call::{show, show_pieces};
+
+/// Read a resource
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline read [OPTIONS] TARGET URI [NAME=VALUE]...\n       trunkline read [OPTIONS] URI [NAME=VALUE]... -- COMMAND [ARG]...",
+    after_help = help("Examples:\n  trunkline read http://127.0.0.1:7411/mcp time://now\n  trunkline read notes 'note://{id}' id=7\n  trunkline read notes note://7/photo --out photo.jpg")
+)]
+pub(crate) struct ReadArgs {
+    #[arg(hide = true, value_name = "TARGET URI")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Save the content byte for byte: in a file, in a
+    /// folder (ends in /), or - for standard output
+    #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
+    out: Option<Out>,
+    #[command(flatten)]
+    ask: AskArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Reads a resource.
+///
+/// # Errors
+/// The server cannot be reached, or does not have the resource.
+pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
+    let mut words = Words::new(&args.words, &args.command)?;
+    let uri = words.take("URI")?;
+    let uri = expand(&uri, &words.rest)?;
+    attend(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)
+}
+
+async fn read(args: &ReadArgs, uri: &str, session: &Session) -> Result<(), Failure> {
+    let screen = Arc::clone(&session.screen);
+    let result = session.client.read(uri).progress(move |progress| show(&screen, progress)).await;
+    session.screen.clear();
+    let result = result.map_err(failed)?;
+    if session.args.json {
+        return print(&format!("{}\n", one_line(result.raw())));
+    }
+    show_pieces(pieces_of_contents(&result.contents), args.out.as_ref(), Saved::All, uri, session)
+}
+
+/// Fills a template in; a URI without braces is one without variables.
+fn expand(uri: &str, words: &[String]) -> Result<String, Failure> {
+    let usage = |what: String| Failure::new(Exit::Usage, what);
+    if !uri.contains('{') && words.is_empty() {
+        return Ok(uri.to_owned());
+    }
+    let template = UriTemplate::parse(uri).map_err(|error| usage(error.to_string()))?;
+    let names = template.variables();
+    let mut values = Vec::new();
+    for word in words {
+        let (name, value) = word.split_once('=').ok_or_else(|| {
+            usage(format!("`{word}` is not a variable"))
+                .hint("write NAME=VALUE for a variable of the template")
+        })?;
+        if !names.contains(&name) {
+            let hint = did_you_mean(name, names.iter().copied());
+            let failure = usage(format!("the template has no variable `{name}`"));
+            return Err(
+                failure.hint(hint.unwrap_or_else(|| format!("its variables are {}", names.join(", "))))
+            );
+        }
+        values.push((name, value));
+    }
+    let value_of =
+        |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| Cow::Borrowed(*value));
+    Ok(template.expand(value_of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(uri: &str, words: &[&str]) -> Result<String, String> {
+        let words: Vec<_> = words.iter().map(ToString::to_string).collect();
+        expand(uri, &words).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn templates_are_filled_in_with_what_is_typed() {
+        for (uri, words, expected) in [
+            ("demo://a", &[][..], "demo://a"),
+            ("demo://{id}/x", &["id=a b"], "demo://a%20b/x"),
+            ("demo://{id}{?q}", &["id=7"], "demo://7"),
+        ] {
+            assert_eq!(expanded(uri, words).as_deref(), Ok(expected), "{uri}");
+        }
+        for (uri, words, part) in [
+            ("demo://{idd}", &["id=7"][..], "did you mean `idd`?"),
+            ("demo://{id}", &["x"], "`x` is not a variable"),
+            ("demo://{id", &[], "never closed"),
+        ] {
+            let error = expanded(uri, words).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+use std::ffi::OsString;
+
+use clap::Args;
+use trunkline_client::Error;
+use trunkline_protocol::model::{Resource, ResourceTemplate};
+
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::exit::Failure;
+use crate::render::array;
+use crate::terminal::{first_line, table, visible_line};
+
+use super::tools::left_out_line;
+
+/// List the resources of a server, and the templates of their URIs
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline resources [OPTIONS] TARGET\n       trunkline resources [OPTIONS] -- COMMAND [ARG]...",
+    after_help = help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
+)]
+pub(crate) struct ResourcesArgs {
+    #[arg(hide = true, value_name = "TARGET")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Lists resources and templates.
+///
+/// # Errors
+/// The server cannot be reached, or has none.
+pub(crate) fn run(args: &ResourcesArgs) -> Result<(), Failure> {
+    let words = Words::new(&args.words, &args.command)?;
+    words.end()?;
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
+}
+
+async fn list(session: &Session) -> Result<(), Failure> {
+    let resources = session.client.resources().await.map_err(failed)?;
+    // A server need not have templates in order to have resources.
+    let templates = match session.client.templates().await {
+        Ok(templates) => Some(templates),
+        Err(Error::Refused(_) | Error::Unsupported(_)) => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let left_out = resources.left_out.iter().chain(templates.iter().flat_map(|list| &list.left_out));
+    for left_out in left_out {
+        session.screen.say(&left_out_line("resource", left_out));
+    }
+    let templates = templates.as_ref().map_or([].as_slice(), |templates| templates);
+    if session.args.json {
+        let resources = array(resources.iter().map(trunkline_client::Received::raw));
+        let templates = array(templates.iter().map(trunkline_client::Received::raw));
+        return print(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
+    }
+    let sheet = session.sheet;
+    let rows: Vec<_> = resources.iter().map(|resource| resource_row(resource)).collect();
+    let mut text = String::new();
+    if !rows.is_empty() {
+        text.push_str(&table(&head("URI"), &rows, sheet.columns));
+    }
+    let rows: Vec<_> = templates.iter().map(|template| template_row(template)).collect();
+    if !rows.is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&table(&head("TEMPLATE"), &rows, sheet.columns));
+    }
+    print(&text)
+}
+
+fn head(uri: &str) -> Vec<String> {
+    [uri, "NAME", "TYPE", "DESCRIPTION"].map(str::to_owned).into()
+}
+
+fn resource_row(resource: &Resource) -> Vec<String> {
+    let name = resource.title.as_deref().unwrap_or(&resource.name);
+    row(&resource.uri, name, resource.mime_type.as_deref(), resource.description.as_deref())
+}
+
+fn template_row(template: &ResourceTemplate) -> Vec<String> {
+    let name = template.title.as_deref().unwrap_or(&template.name);
+    row(&template.uri_template, name, template.mime_type.as_deref(), template.description.as_deref())
+}
+
+fn row(uri: &str, name: &str, mime_type: Option<&str>, description: Option<&str>) -> Vec<String> {
+    vec![
+        visible_line(uri).into_owned(),
+        visible_line(name).into_owned(),
+        visible_line(mime_type.unwrap_or_default()).into_owned(),
+        first_line(description.unwrap_or_default()),
+    ]
+}

@@ -1,0 +1,135 @@
+use std::ffi::OsString;
+
+use clap::Args;
+use trunkline_client::{LeftOut, Received};
+use trunkline_protocol::model::{Tool, ToolAnnotations};
+
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::exit::{Exit, Failure};
+use crate::render::{array, one_line, pretty};
+use crate::schema::{Vendor, did_you_mean, export, tool_signature};
+use crate::terminal::{Sheet, first_line, fit, visible, visible_line};
+
+/// List the tools of a server as signatures
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline tools [OPTIONS] TARGET [TOOL]...\n       trunkline tools [OPTIONS] [TOOL]... -- COMMAND [ARG]...",
+    after_help = help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
+)]
+pub(crate) struct ToolsArgs {
+    #[arg(hide = true, value_name = "TARGET")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Print descriptions and schemas whole
+    #[arg(long)]
+    schema: bool,
+    /// Print JSON for a model's API: anthropic, openai or gemini
+    #[arg(long, value_name = "API", value_enum, hide_possible_values = true, conflicts_with_all = ["schema", "json"])]
+    format: Option<Vendor>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Lists tools.
+///
+/// # Errors
+/// The server cannot be reached, or does not have the tools.
+pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
+    let words = Words::new(&args.words, &args.command)?;
+    let names = words.rest;
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
+        list(args, &names, session).await
+    })
+}
+
+async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(), Failure> {
+    let all = session.client.tools().await.map_err(failed)?;
+    for left_out in &all.left_out {
+        session.screen.say(&left_out_line("tool", left_out));
+    }
+    let chosen = choose(&all, names)?;
+    if let Some(vendor) = args.format {
+        let tools: Vec<&Tool> = chosen.iter().map(|tool| &***tool).collect();
+        let (value, renamed) = export(&tools, vendor);
+        for line in renamed {
+            session.screen.say(&format!("{}\n", visible_line(&line)));
+        }
+        return print(&format!("{}\n", one_line(&value.into())));
+    }
+    if session.args.json {
+        return print(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
+    }
+    let show = if args.schema { show_whole } else { show_short };
+    print(&chosen.iter().map(|tool| show(tool, session.sheet)).collect::<String>())
+}
+
+/// Takes the tools by their names; no names are all tools.
+fn choose<'t>(all: &'t [Received<Tool>], names: &[String]) -> Result<Vec<&'t Received<Tool>>, Failure> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find =
+        |name: &String| all.iter().find(|tool| tool.name == *name).ok_or_else(|| unknown_tool(name, all));
+    names.iter().map(find).collect()
+}
+
+/// Says that there is no such tool, and which one was probably meant.
+pub(crate) fn unknown_tool(name: &str, all: &[Received<Tool>]) -> Failure {
+    let names = all.iter().map(|tool| tool.name.as_str());
+    let failure = Failure::new(Exit::Usage, format!("there is no tool `{name}`"));
+    failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
+}
+
+/// Says that something was left out of a list, and why.
+pub(crate) fn left_out_line(kind: &str, left_out: &LeftOut) -> String {
+    format!("{kind} `{}` is left out: {}\n", visible_line(&left_out.name), visible_line(&left_out.reason))
+}
+
+fn show_short(tool: &Received<Tool>, sheet: Sheet) -> String {
+    let description = tool.description.as_deref().map(first_line).filter(|line| !line.is_empty());
+    let description =
+        description.map(|line| format!("    {}\n", fit(&line, sheet.columns.saturating_sub(4))));
+    format!("{}\n{}", sheet.style.bold(&tool_signature(tool)), description.unwrap_or_default())
+}
+
+fn show_whole(tool: &Received<Tool>, sheet: Sheet) -> String {
+    let mut text = format!("{}\n", sheet.style.bold(&tool_signature(tool)));
+    for (what, words) in [("title", &tool.title), ("description", &tool.description)] {
+        if let Some(words) = words {
+            text.push_str(&section(what, visible(words).trim_end()));
+        }
+    }
+    if let Some(hints) = &tool.annotations {
+        text.push_str(&section("hints", &hint_words(hints)));
+    }
+    text.push_str(&section("input schema", &pretty(&tool.input_schema)));
+    if let Some(schema) = &tool.output_schema {
+        text.push_str(&section("output schema", &pretty(schema)));
+    }
+    text.push('\n');
+    text
+}
+
+/// Writes a heading and, indented below it, what it is about; one line stands beside it.
+fn section(what: &str, words: &str) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    if !words.contains('\n') {
+        return format!("  {what}: {words}\n");
+    }
+    let lines: String = words.lines().map(|line| format!("    {line}\n")).collect();
+    format!("  {what}:\n{lines}")
+}
+
+fn hint_words(hints: &ToolAnnotations) -> String {
+    let said = [
+        (hints.read_only, "read-only", "not read-only"),
+        (hints.destructive, "destructive", "not destructive"),
+        (hints.idempotent, "idempotent", "not idempotent"),
+        (hints.open_world, "open world", "closed world"),
+    ];
+    let words = said.iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no }));
+    words.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,119 @@
+use std::ffi::OsString;
+
+use clap::Args;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use trunkline_client::{Change, Watch};
+
+use super::changed::Catalogue;
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::exit::{Exit, Failure};
+use crate::render::one_line;
+use crate::terminal::visible_line;
+
+/// Tell of changes as they come
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline watch [OPTIONS] TARGET [URI]...\n       trunkline watch [OPTIONS] [URI]... -- COMMAND [ARG]...",
+    after_help = help("Without --tools, --prompts, --resources or a URI all lists are watched.\n\n\
+Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
+trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
+)]
+pub(crate) struct WatchArgs {
+    #[arg(hide = true, value_name = "TARGET URI")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Watch the list of tools
+    #[arg(long)]
+    tools: bool,
+    /// Watch the list of prompts
+    #[arg(long)]
+    prompts: bool,
+    /// Watch the lists of resources and templates
+    #[arg(long)]
+    resources: bool,
+    /// End after so many changes
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Tells of changes until the connection ends, somebody has had enough, or there were as many as wanted.
+///
+/// # Errors
+/// The server cannot be reached, tells of nothing, or goes away.
+pub(crate) fn run(args: &WatchArgs) -> Result<(), Failure> {
+    let words = Words::new(&args.words, &args.command)?;
+    let watch = wanted(args, words.rest);
+    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
+        follow(watch, args.count, session).await
+    })
+}
+
+fn wanted(args: &WatchArgs, uris: Vec<String>) -> Watch {
+    let named = args.tools || args.prompts || args.resources || !uris.is_empty();
+    let lists = if named {
+        Watch { tools: args.tools, prompts: args.prompts, resources: args.resources, ..Watch::default() }
+    } else {
+        Watch::lists()
+    };
+    Watch { uris, ..lists }
+}
+
+async fn follow(watch: Watch, count: Option<u64>, session: &Session) -> Result<(), Failure> {
+    let mut changes = session.client.subscribe(watch.clone()).await.map_err(failed)?;
+    // What is there has to be known before anything can be said to have changed, and nothing may change unseen meanwhile.
+    let mut catalogue = Catalogue::default();
+    catalogue.take_up(&watch, session).await?;
+    session.screen.say(&begun(&watch, changes.honoured()));
+    let mut told = 0;
+    while count.is_none_or(|count| told < count) {
+        let Some(change) = changes.next().await else {
+            return Err(Failure::new(Exit::Unreachable, "the server has ended the connection"));
+        };
+        let line = tell(&change, &mut catalogue, session).await?;
+        print(&format!("{line}\n"))?;
+        told += 1;
+    }
+    Ok(())
+}
+
+/// Says what is watched, and what the server would not tell of.
+fn begun(wanted: &Watch, honoured: &Watch) -> String {
+    let parts = |watch: &Watch| {
+        let lists = [(watch.tools, "tools"), (watch.prompts, "prompts"), (watch.resources, "resources")];
+        let mut parts: Vec<_> =
+            lists.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()).collect();
+        parts.extend(watch.uris.iter().map(|uri| visible_line(uri).into_owned()));
+        parts
+    };
+    let (agreed, wanted) = (parts(honoured), parts(wanted));
+    let missing: Vec<_> = wanted.into_iter().filter(|part| !agreed.contains(part)).collect();
+    let missing = match missing.as_slice() {
+        [] => String::new(),
+        missing => format!("; the server does not tell of {}", missing.join(", ")),
+    };
+    format!("watching {}{missing}\n", agreed.join(", "))
+}
+
+async fn tell(change: &Change, catalogue: &mut Catalogue, session: &Session) -> Result<String, Failure> {
+    let json = session.args.json;
+    let list = |name: &str, difference: super::changed::Difference| {
+        if json { line(&difference.to_json(name)) } else { format!("{name}: {difference}") }
+    };
+    Ok(match change {
+        Change::Tools => list("tools", catalogue.tools(session).await?),
+        Change::Prompts => list("prompts", catalogue.prompts(session).await?),
+        Change::Resources => list("resources", catalogue.resources(session).await?),
+        Change::Resource(uri) if json => line(&json!({ "change": "resource", "uri": uri })),
+        Change::Resource(uri) => format!("resource: {}", visible_line(uri)),
+        _ if json => line(&json!({ "change": "missed" })),
+        _ => "missed: the server could not be heard for a while; anything may have changed".to_owned(),
+    })
+}
+
+fn line(value: &Value) -> String {
+    one_line(&value.clone().into())
+}

@@ -1,0 +1,87 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use trunkline_protocol::{Era, Level, Revision};
+
+use crate::ask::GivenAnswer;
+use crate::values::{
+    EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration, parse_level, parse_revision,
+};
+
+/// How a server is reached, and how what it says is printed: the same for every command.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ConnectArgs {
+    /// A header to send; VALUE may be env:NAME or @FILE;
+    /// repeatable
+    #[arg(verbatim_doc_comment, long, value_name = "NAME:VALUE", help_heading = "Target")]
+    pub(crate) header: Vec<HeaderOption>,
+    /// A bearer token to send, from env:NAME or @FILE
+    #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, help_heading = "Target")]
+    pub(crate) bearer: Option<SecretSource>,
+    /// A variable for a program that is started; VALUE may
+    /// be env:NAME or @FILE, NAME alone passes on yours;
+    /// repeatable
+    #[arg(verbatim_doc_comment, long, value_name = "NAME=VALUE", help_heading = "Target")]
+    pub(crate) env: Vec<EnvOption>,
+    /// The folder that a program is started in
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// A folder that the server may ask for; repeatable
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// Speak this revision, such as 2025-06-18, alone
+    #[arg(long, value_name = "DATE", value_parser = parse_revision, help_heading = "Target")]
+    pub(crate) revision: Option<Revision>,
+    /// Speak any revision of one era: legacy or modern
+    #[arg(long, value_name = "ERA", value_parser = parse_era, conflicts_with = "revision", help_heading = "Target")]
+    pub(crate) era: Option<Era>,
+    /// How long the server may be silent
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Target")]
+    pub(crate) timeout: Option<Duration>,
+    /// The file that names are looked up in
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Target")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON, on one line
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Print nothing but the result and what went wrong
+    #[arg(short, long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Print how the server was reached, and progress
+    /// without a terminal too
+    #[arg(verbatim_doc_comment, short, long, conflicts_with = "quiet", help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Print the server's log messages from this level on
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Output")]
+    pub(crate) log_level: Option<Level>,
+}
+
+/// Puts what every command says of its target before its own examples.
+pub(crate) fn help(rest: &str) -> String {
+    format!(
+        "TARGET is a URL, a configured name, or a command line in quotes; a command after\n-- is one too. `trunkline help targets` says more.\n\n{rest}"
+    )
+}
+
+/// Who answers what the server asks.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Questions")]
+pub(crate) struct AskArgs {
+    /// Answer in advance: NAME=VALUE, NAME:=JSON, accept,
+    /// decline or cancel; repeatable
+    #[arg(verbatim_doc_comment, long, value_name = "ANSWER")]
+    pub(crate) answer: Vec<GivenAnswer>,
+    /// Let the server ask a model, for which you answer
+    #[arg(long)]
+    pub(crate) sample: bool,
+}
+
+/// Reads an era.
+fn parse_era(text: &str) -> Result<Era, String> {
+    match text {
+        "legacy" => Ok(Era::Legacy),
+        "modern" => Ok(Era::Modern),
+        _ => Err("write legacy or modern".to_owned()),
+    }
+}

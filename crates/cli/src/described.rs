@@ -1,0 +1,149 @@
+//! What a configuration file describes beside servers: commands, the policy that they are under, and manifests.
+
+use std::path::{Path, PathBuf};
+
+use trunkline_commands::{
+    CommandConfig, Described, DescribedSet, Manifests, ManifestsConfig, Policy, PolicyConfig,
+};
+use trunkline_config::{ConfigError, ConfigFile, Problem, Section, Variables};
+use trunkline_server::Server;
+
+use crate::exit::Failure;
+use crate::schema::did_you_mean;
+
+/// What one file describes.
+#[derive(Debug, Default)]
+pub(crate) struct FromFile {
+    /// The file, if there is one.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) commands: DescribedSet,
+    manifests: Option<Manifests>,
+}
+
+impl FromFile {
+    /// Reads the file that was named, or the one of this folder if it has one.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub(crate) fn read(file: Option<&Path>) -> Result<Self, Failure> {
+        let found = match file {
+            Some(path) => Some(ConfigFile::open(path, Variables::of_process())).transpose(),
+            None => ConfigFile::find(Path::new("."), Variables::of_process()),
+        };
+        match found.map_err(|error| misconfigured(&error))? {
+            Some(file) => Self::of(&file),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn of(file: &ConfigFile) -> Result<Self, Failure> {
+        let folder = match file.path().parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let mut problems = Vec::new();
+        let commands = file
+            .section("commands")
+            .map_or_else(Vec::new, |section| commands(&section, folder, &mut problems));
+        let policy =
+            file.section("policy").map_or_else(Policy::new, |section| policy(&section, &mut problems));
+        let manifests = file.section("manifests").map(|section| section.read::<ManifestsConfig>());
+        let manifests = manifests.transpose().map_err(|problem| problems.push(problem)).ok().flatten();
+        if problems.is_empty() {
+            return Ok(Self {
+                path: Some(file.path().to_owned()),
+                commands: DescribedSet::new(commands, policy),
+                manifests: manifests.map(|manifests| manifests.manifests(folder)),
+            });
+        }
+        let hint = problems.iter().find_map(|problem| problem.advice().map(str::to_owned));
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let failure = Failure::configuration(told.join("\n"));
+        Err(hint.into_iter().fold(failure, Failure::hint))
+    }
+
+    /// Reports whether the file has anything to serve.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.commands().is_empty() && self.manifests.is_none()
+    }
+
+    /// Adds what the file describes to a server.
+    pub(crate) fn add_to(&self, server: Server) -> Server {
+        let server = self.commands.add_to(server);
+        match &self.manifests {
+            Some(manifests) => manifests.add_to(server),
+            None => server,
+        }
+    }
+
+    /// Lists what the file has to serve, for a person to read.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let commands = self.commands.commands().iter().map(Described::name);
+        commands.chain(self.manifests.as_ref().map(|_| "manifests")).collect()
+    }
+
+    /// Finds a command by its name.
+    ///
+    /// # Errors
+    /// There is none, with the one that was probably meant.
+    pub(crate) fn command(&self, name: &str) -> Result<&Described, Failure> {
+        let all = self.commands.commands();
+        all.iter().find(|command| command.name() == name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let names: Vec<&str> = self.commands.commands().iter().map(Described::name).collect();
+        let failure = Failure::configuration(format!("no command is described by the name `{name}`"));
+        let hint = match (&self.path, did_you_mean(name, names.iter().copied())) {
+            (None, _) => "there is no trunkline.toml here; `--config FILE` names one".to_owned(),
+            (Some(_), Some(suggestion)) => suggestion,
+            (Some(path), None) if names.is_empty() => format!("{} has no [commands.{name}]", path.display()),
+            (Some(path), None) => format!("{} has {}", path.display(), names.join(", ")),
+        };
+        failure.hint(hint)
+    }
+}
+
+fn commands(section: &Section, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Described> {
+    let tables = match section.tables() {
+        Ok(tables) => tables,
+        Err(problem) => {
+            problems.push(problem);
+            return Vec::new();
+        }
+    };
+    let mut commands = Vec::new();
+    for table in tables {
+        match table.read::<CommandConfig>() {
+            Err(problem) => problems.push(problem),
+            Ok(config) => match Described::new(table.name(), config, folder) {
+                Ok(command) => commands.push(command),
+                Err(faults) => problems.extend(faults.into_iter().map(|fault| {
+                    let keys: Vec<&str> =
+                        fault.keys.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+                    table.problem(&keys, fault.what)
+                })),
+            },
+        }
+    }
+    commands
+}
+
+fn policy(section: &Section, problems: &mut Vec<Problem>) -> Policy {
+    let read = section.read::<PolicyConfig>().and_then(|config| {
+        config.policy().map_err(|error| {
+            let at = error.number.saturating_sub(1).to_string();
+            section.problem(&["commands", &at], error.to_string())
+        })
+    });
+    read.map_err(|problem| problems.push(problem)).unwrap_or_default()
+}
+
+/// Tells what is wrong with a configuration, with the advice of the first thing.
+fn misconfigured(error: &ConfigError) -> Failure {
+    let failure = Failure::configuration(error);
+    match error.problems().find_map(|problem| problem.advice()) {
+        Some(advice) => failure.hint(advice),
+        None => failure,
+    }
+}

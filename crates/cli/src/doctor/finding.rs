@@ -1,0 +1,94 @@
+use crate::terminal::{steers, visible_line};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    /// Some clients or models do worse than they could.
+    Note,
+    /// Some clients or models cannot use it.
+    Warning,
+    /// It is against the protocol, or nobody can use it.
+    Problem,
+}
+
+impl Severity {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// Something about a server that somebody should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) severity: Severity,
+    /// What it is about, such as ``tool `add` ``; a visible line.
+    pub(crate) subject: String,
+    /// What is wrong, and for whom; a visible line.
+    pub(crate) what: String,
+}
+
+/// Findings on their way, all about one subject at a time.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) found: Vec<Finding>,
+    subject: String,
+}
+
+impl Findings {
+    /// Goes on to another subject.
+    pub(super) fn about(&mut self, kind: &str, name: &str) {
+        let name = visible_line(name);
+        let short: String = name.chars().take(MOST_NAME).collect();
+        let more = if short.len() < name.len() { "…" } else { "" };
+        self.subject = if name.is_empty() { kind.to_owned() } else { format!("{kind} `{short}{more}`") };
+    }
+
+    pub(super) fn problem(&mut self, what: impl Into<String>) {
+        self.add(Severity::Problem, &what.into());
+    }
+
+    pub(super) fn warning(&mut self, what: impl Into<String>) {
+        self.add(Severity::Warning, &what.into());
+    }
+
+    pub(super) fn note(&mut self, what: impl Into<String>) {
+        self.add(Severity::Note, &what.into());
+    }
+
+    fn add(&mut self, severity: Severity, what: &str) {
+        self.found.push(Finding {
+            severity,
+            subject: self.subject.clone(),
+            what: visible_line(what).into_owned(),
+        });
+    }
+
+    /// Finds characters that nobody sees, which a model reads all the same.
+    pub(super) fn check_hidden(&mut self, what: &str, text: &str) {
+        let hidden = text.chars().filter(|c| steers(*c) && !matches!(c, '\n' | '\t' | '\r')).count();
+        if hidden > 0 {
+            self.problem(format!("{what} has {hidden} characters that people do not see and models do"));
+        }
+    }
+
+    /// Finds names that occur more than once.
+    pub(super) fn check_distinct<'n>(&mut self, kind: &str, names: impl Iterator<Item = &'n str>) {
+        let mut seen = std::collections::HashMap::new();
+        for name in names {
+            *seen.entry(name).or_insert(0_usize) += 1;
+        }
+        let mut repeated: Vec<_> = seen.into_iter().filter(|(_, count)| *count > 1).collect();
+        repeated.sort_unstable();
+        for (name, count) in repeated {
+            self.about(kind, name);
+            self.problem(format!("is listed {count} times"));
+        }
+    }
+}
+
+/// Names longer than this are cut where they are named.
+const MOST_NAME: usize = 80;

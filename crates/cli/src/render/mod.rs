@@ -1,0 +1,11 @@
+//! What servers answer, for people to read and for programs to take apart.
+
+mod json;
+mod media;
+mod piece;
+mod save;
+mod value;
+
+pub(crate) use self::json::{array, one_line, pretty};
+pub(crate) use self::piece::{Piece, pieces_of_call, pieces_of_contents, pieces_of_messages};
+pub(crate) use self::save::{Out, Saved, save};

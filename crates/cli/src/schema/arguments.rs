@@ -1,0 +1,317 @@
+use std::io;
+
+use trunkline_protocol::json::JsonKind;
+use trunkline_protocol::{Members, Raw};
+
+use super::coerce::coerce;
+use super::near::did_you_mean;
+use super::shape::{Kind, Shape};
+use crate::exit::{Exit, Failure};
+
+/// Reads a file by its name, where `-` is standard input.
+pub(crate) type ReadFile<'r> = dyn FnMut(&str) -> io::Result<String> + 'r;
+
+/// Reads arguments as they were typed into the object that a schema wants.
+///
+/// `k=v` is text that becomes what the schema wants, `k:=v` is JSON, and a value that begins with `@` is the file of that
+/// name. A name with dots reaches into objects, and a list is given by repeating its name. `@file` alone, like `whole`, is an
+/// object of arguments that the others are put into.
+///
+/// # Errors
+/// The first mistake, by the name of its argument, with what would be right.
+pub(crate) fn read_arguments(
+    words: &[String],
+    whole: Option<&str>,
+    shape: &Shape,
+    read: &mut ReadFile<'_>,
+) -> Result<Raw, Failure> {
+    let mut arguments = Arguments { members: Members::new(), typed: Vec::new(), shape, read };
+    if let Some(json) = whole {
+        arguments.take_whole(json)?;
+    }
+    for word in words {
+        arguments.take(word)?;
+    }
+    arguments.check_required()?;
+    Ok(arguments.members.to_raw())
+}
+
+struct Arguments<'a, 'r> {
+    members: Members,
+    /// The paths that words have set, so that one is not set twice by mistake.
+    typed: Vec<Vec<String>>,
+    shape: &'a Shape,
+    read: &'a mut ReadFile<'r>,
+}
+
+impl Arguments<'_, '_> {
+    fn take(&mut self, word: &str) -> Result<(), Failure> {
+        if word.starts_with('@') {
+            return self.take_whole(word);
+        }
+        let Some((name, value)) = word.split_once('=') else { return Err(self.not_an_argument(word)) };
+        match name.strip_suffix(':') {
+            Some(name) => self.take_json(name, value),
+            None => self.take_text(name, value),
+        }
+    }
+
+    /// Takes an object of arguments, or the name of a file that has one.
+    fn take_whole(&mut self, json: &str) -> Result<(), Failure> {
+        let json = match json.strip_prefix('@') {
+            Some(file) => self.file(file)?,
+            None => json.to_owned(),
+        };
+        let members = Raw::parse(json).map_err(|error| error.to_string());
+        let members = members.and_then(|raw| raw.members().map_err(|error| error.to_string()));
+        let members = members.map_err(|problem| {
+            usage(format!("the arguments are not a JSON object: {problem}"))
+                .hint("write an object such as '{\"a\":1}'")
+        })?;
+        for (name, value) in members.iter() {
+            self.members.set(name.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    fn take_json(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let (path, _) = self.place(name)?;
+        let json = match value.strip_prefix('@') {
+            Some(file) => self.file(file)?,
+            None => value.to_owned(),
+        };
+        let value = Raw::parse(json).map_err(|error| {
+            usage(format!("argument `{name}` is not JSON: {error}"))
+                .hint(format!("`{name}=…` takes text as it is"))
+        })?;
+        self.set(name, path, value)
+    }
+
+    fn take_text(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let (path, shape) = self.place(name)?;
+        let text = match value.strip_prefix('@') {
+            // The line end after the last line is the file's and not the value's, unless the value is text.
+            Some(file) => {
+                let text = self.file(file)?;
+                if shape.allows(Kind::String) { text } else { text.trim_end().to_owned() }
+            }
+            None => value.to_owned(),
+        };
+        let value = coerce(&text, &shape)
+            .map_err(|problem| usage(format!("argument `{name}` {problem}")).hint(hint_of(name, &shape)))?;
+        if shape.is_only(Kind::Array) && self.typed.contains(&path) {
+            return self.append(name, &path, &value);
+        }
+        self.set(name, path, value)
+    }
+
+    fn file(&mut self, name: &str) -> Result<String, Failure> {
+        (self.read)(name).map_err(|error| {
+            let what = if name == "-" { "standard input".to_owned() } else { format!("file {name}") };
+            usage(format!("{what} cannot be read: {error}")).hint(
+                "a value that begins with @ is the name of a file; in JSON, as in k:='\"@x\"', it is text",
+            )
+        })
+    }
+
+    /// Finds where a name leads to: to a property as it is, or by its dots through objects.
+    fn place(&self, name: &str) -> Result<(Vec<String>, Shape), Failure> {
+        if let Some(property) = self.shape.property(name) {
+            return Ok((vec![name.to_owned()], property.shape.clone()));
+        }
+        let mut shape = self.shape;
+        let mut path = Vec::new();
+        for step in name.split('.') {
+            path.push(step.to_owned());
+            match shape.property(step) {
+                Some(property) => shape = &property.shape,
+                // The schema leaves open what is here, and so do we.
+                None if shape.others || (shape.properties.is_empty() && path.len() > 1) => {
+                    let rest = name.split('.').skip(path.len()).map(str::to_owned);
+                    let path = path.into_iter().chain(rest).collect();
+                    return Ok((path, Shape::default()));
+                }
+                None => return Err(unknown(name, step, shape)),
+            }
+        }
+        Ok((path, shape.clone()))
+    }
+
+    fn set(&mut self, name: &str, path: Vec<String>, value: Raw) -> Result<(), Failure> {
+        if self.typed.contains(&path) {
+            return Err(usage(format!("argument `{name}` is given twice")).hint("give it once"));
+        }
+        set_at(&mut self.members, &path, value);
+        self.typed.push(path);
+        Ok(())
+    }
+
+    fn append(&mut self, name: &str, path: &[String], value: &Raw) -> Result<(), Failure> {
+        let mut elements =
+            get_at(&self.members, path).and_then(|list| list.elements().ok()).unwrap_or_default();
+        elements.extend(value.elements().unwrap_or_default());
+        let texts: Vec<_> = elements.iter().map(Raw::as_str).collect();
+        let list = Raw::parse(format!("[{}]", texts.join(",")));
+        let list = list.map_err(|error| usage(format!("argument `{name}`: {error}")))?;
+        set_at(&mut self.members, path, list);
+        Ok(())
+    }
+
+    fn check_required(&self) -> Result<(), Failure> {
+        let missing: Vec<_> = self
+            .shape
+            .properties
+            .iter()
+            .filter(|property| property.required && self.members.get(&property.name).is_none())
+            .map(|property| format!("`{}`", property.name))
+            .collect();
+        match missing.as_slice() {
+            [] => Ok(()),
+            [one] => Err(usage(format!("argument {one} is missing"))),
+            several => Err(usage(format!("arguments {} are missing", several.join(", ")))),
+        }
+    }
+
+    fn not_an_argument(&self, word: &str) -> Failure {
+        let open = self.shape.properties.iter().find(|property| self.members.get(&property.name).is_none());
+        let example = open.map_or("NAME", |property| property.name.as_str());
+        usage(format!("`{word}` is not an argument"))
+            .hint(format!("write NAME=VALUE, such as {example}={word}"))
+    }
+}
+
+fn unknown(name: &str, step: &str, shape: &Shape) -> Failure {
+    let names: Vec<_> = shape.properties.iter().map(|property| property.name.as_str()).collect();
+    let failure = usage(format!("there is no argument `{name}`"));
+    if names.is_empty() {
+        return failure.hint("it takes none");
+    }
+    let suggestion = did_you_mean(step, names.iter().copied()).unwrap_or_default();
+    let listed = format!("its arguments are {}", names.join(", "));
+    failure.hint([suggestion, listed].join(" ").trim_start())
+}
+
+fn hint_of(name: &str, shape: &Shape) -> String {
+    let description =
+        shape.description.as_deref().map(crate::terminal::first_line).filter(|line| !line.is_empty());
+    description.map_or_else(|| format!("`{name}:=JSON` takes any value"), |line| format!("{name}: {line}"))
+}
+
+fn get_at(members: &Members, path: &[String]) -> Option<Raw> {
+    match path {
+        [] => None,
+        [name] => members.get(name).cloned(),
+        [name, rest @ ..] => get_at(&members.get(name)?.members().ok()?, rest),
+    }
+}
+
+fn set_at(members: &mut Members, path: &[String], value: Raw) {
+    match path {
+        [] => {}
+        [name] => members.set(name.as_str(), value),
+        [name, rest @ ..] => {
+            let inner = members.get(name).filter(|raw| raw.kind() == JsonKind::Object);
+            let mut inner = inner.and_then(|raw| raw.members().ok()).unwrap_or_default();
+            set_at(&mut inner, rest, value);
+            members.set(name.as_str(), inner.to_raw());
+        }
+    }
+}
+
+fn usage(what: String) -> Failure {
+    Failure::new(Exit::Usage, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"{
+        "type": "object",
+        "properties": {
+            "query": { "type": "string", "description": "What to look for." },
+            "limit": { "type": "integer" },
+            "tags": { "type": "array", "items": { "type": "string" } },
+            "at": { "type": "object", "properties": { "city": { "type": "string" }, "zip": { "type": "integer" } } },
+            "a.b": { "type": "integer" },
+            "free": { "type": "object" }
+        },
+        "required": ["query"]
+    }"#;
+
+    fn read(words: &[&str], whole: Option<&str>) -> Result<String, String> {
+        read_with(SCHEMA, words, whole)
+    }
+
+    fn read_with(schema: &str, words: &[&str], whole: Option<&str>) -> Result<String, String> {
+        let shape = Shape::read(&Raw::parse(schema.to_owned()).unwrap());
+        let words: Vec<_> = words.iter().map(ToString::to_string).collect();
+        let mut file = |name: &str| match name {
+            "-" => Ok("from stdin\n".to_owned()),
+            "number" => Ok("42\n".to_owned()),
+            "object" => Ok(r#"{"query":"in a file","limit":1}"#.to_owned()),
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        let read = read_arguments(&words, whole, &shape, &mut file);
+        read.map(|raw| raw.as_str().to_owned()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn arguments_become_the_object_that_the_schema_wants() {
+        for (words, whole, expected) in [
+            (&["query=x", "limit=3"][..], None, r#"{"query":"x","limit":3}"#),
+            (&["query=a=b"], None, r#"{"query":"a=b"}"#),
+            (&["query="], None, r#"{"query":""}"#),
+            (&["query:=null"], None, r#"{"query":null}"#),
+            (&["query=x", "tags=a", "tags=b c"], None, r#"{"query":"x","tags":["a","b c"]}"#),
+            (&["query=x", r#"tags=["a","b"]"#, "tags=c"], None, r#"{"query":"x","tags":["a","b","c"]}"#),
+            (
+                &["query=x", "at.city=Paris", "at.zip=7"],
+                None,
+                r#"{"query":"x","at":{"city":"Paris","zip":7}}"#,
+            ),
+            (&["query=x", "a.b=7"], None, r#"{"query":"x","a.b":7}"#),
+            (&["query=x", "free.deep.key=7"], None, r#"{"query":"x","free":{"deep":{"key":7}}}"#),
+            (&["query=@-"], None, r#"{"query":"from stdin\n"}"#),
+            (&["query=x", "limit=@number"], None, r#"{"query":"x","limit":42}"#),
+            (&["query=x", "limit:=@number"], None, r#"{"query":"x","limit":42}"#),
+            (&["@object", "limit=2"], None, r#"{"query":"in a file","limit":2}"#),
+            (
+                &["limit=2"],
+                Some(r#"{"query":"x","limit":1,"extra":true}"#),
+                r#"{"query":"x","limit":2,"extra":true}"#,
+            ),
+            (&[], Some("@object"), r#"{"query":"in a file","limit":1}"#),
+        ] {
+            assert_eq!(read(words, whole).as_deref(), Ok(expected), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_by_the_name_of_the_argument() {
+        for (words, whole, expected) in [
+            (&[][..], None, "argument `query` is missing"),
+            (&["query=x", "limit=many"], None, "argument `limit` must be a whole number"),
+            (&["quary=x"], None, "there is no argument `quary`; did you mean `query`?"),
+            (&["query=x", "at.town=x"], None, "there is no argument `at.town`; its arguments are city, zip"),
+            (&["query=x", "at.zip=x"], None, "argument `at.zip` must be a whole number"),
+            (&["query=x", "query=y"], None, "argument `query` is given twice"),
+            (&["query:=x"], None, "argument `query` is not JSON"),
+            (&["hello"], None, "`hello` is not an argument; write NAME=VALUE, such as query=hello"),
+            (&["query=@nowhere"], None, "file nowhere cannot be read"),
+            (&["query=x"], Some("[1]"), "the arguments are not a JSON object"),
+            (&["@number"], None, "the arguments are not a JSON object"),
+        ] {
+            let error = read(words, whole).unwrap_err();
+            assert!(error.contains(expected), "{words:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_that_the_schema_invites_are_taken() {
+        let open = r#"{"type":"object","additionalProperties":true}"#;
+        assert_eq!(read_with(open, &["any=1", "o.p=x"], None).as_deref(), Ok(r#"{"any":1,"o":{"p":"x"}}"#));
+        let none = read_with(r#"{"type":"object","properties":{}}"#, &["any=1"], None);
+        assert!(none.unwrap_err().contains("it takes none"));
+    }
+}

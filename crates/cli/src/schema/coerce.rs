@@ -1,0 +1,161 @@
+use trunkline_protocol::Raw;
+use trunkline_protocol::json::JsonKind;
+
+use super::shape::{Kind, Shape};
+use super::signature::literal;
+
+/// Turns what was typed into the value that a schema wants.
+///
+/// # Errors
+/// What the value must be, to follow its name.
+pub(crate) fn coerce(typed: &str, shape: &Shape) -> Result<Raw, String> {
+    if !shape.choices.is_empty() {
+        return choose(typed, shape);
+    }
+    if shape.kinds.is_empty() {
+        // Without a type, what looks like JSON is JSON; quotes make a string of anything.
+        return Ok(Raw::parse(typed.to_owned()).unwrap_or_else(|_| Raw::from_text(typed)));
+    }
+    // Everything is a string, so that strings come last.
+    let mut kinds = shape.kinds.iter().filter(|kind| **kind != Kind::String);
+    if let Some(value) = kinds.find_map(|kind| as_kind(typed, *kind, shape)) {
+        return Ok(value);
+    }
+    if shape.kinds.contains(&Kind::String) {
+        return Ok(Raw::from_text(typed));
+    }
+    // A list of one element need not be written as a list.
+    if let Some(items) = shape.items.as_ref().filter(|_| shape.kinds.contains(&Kind::Array)) {
+        let item = coerce(typed, items)?;
+        return Ok(Raw::parse(format!("[{item}]")).unwrap_or(item));
+    }
+    let wanted: Vec<_> = shape.kinds.iter().map(|kind| noun(*kind)).collect();
+    Err(format!("must be {}", wanted.join(" or ")))
+}
+
+fn choose(typed: &str, shape: &Shape) -> Result<Raw, String> {
+    let says = |value: &Raw| value.as_text().as_deref() == Some(typed) || value.as_str() == typed;
+    let chosen = shape.choices.iter().find(|choice| says(&choice.value)).or_else(|| {
+        let titled = |title: &String| title.eq_ignore_ascii_case(typed);
+        shape.choices.iter().find(|choice| choice.title.as_ref().is_some_and(titled))
+    });
+    if let Some(choice) = chosen {
+        return Ok(choice.value.clone());
+    }
+    if typed == "null" && shape.kinds.contains(&Kind::Null) {
+        return Ok(Raw::NULL);
+    }
+    let names: Vec<_> = shape
+        .choices
+        .iter()
+        .map(|choice| {
+            choice.value.as_text().map_or_else(|| literal(&choice.value), |text| literal_text(&text))
+        })
+        .collect();
+    Err(format!("must be one of {}", names.join(", ")))
+}
+
+fn literal_text(text: &str) -> String {
+    crate::terminal::visible_line(text).into_owned()
+}
+
+fn as_kind(typed: &str, kind: Kind, shape: &Shape) -> Option<Raw> {
+    let json = |wanted: JsonKind| {
+        let value = Raw::parse(typed.trim().to_owned()).ok()?;
+        (value.kind() == wanted).then_some(value)
+    };
+    match kind {
+        Kind::Integer => json(JsonKind::Number).filter(|number| !number.as_str().contains(['.', 'e', 'E'])),
+        Kind::Number => json(JsonKind::Number),
+        Kind::Boolean => match typed.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" => Some(Raw::TRUE),
+            "false" | "no" | "off" => Raw::parse("false").ok(),
+            _ => None,
+        },
+        // Where text is welcome, the word is text; `:=` says null.
+        Kind::Null if shape.kinds.contains(&Kind::String) => None,
+        Kind::Null => json(JsonKind::Null),
+        Kind::Array => json(JsonKind::Array),
+        Kind::Object => json(JsonKind::Object),
+        Kind::String => Some(Raw::from_text(typed)),
+    }
+}
+
+fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::String => "text",
+        Kind::Integer => "a whole number",
+        Kind::Number => "a number",
+        Kind::Boolean => "true or false",
+        Kind::Null => "null",
+        Kind::Array => "a list such as [1,2]",
+        Kind::Object => "an object such as {\"a\":1}",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &str, typed: &str, expected: Result<&str, &str>) {
+        let shape = Shape::read(&Raw::parse(schema.to_owned()).unwrap());
+        match (coerce(typed, &shape), expected) {
+            (Ok(value), Ok(expected)) => assert_eq!(value.as_str(), expected, "{schema} {typed}"),
+            (Err(problem), Err(part)) => assert!(problem.contains(part), "{schema} {typed}: {problem}"),
+            (found, expected) => panic!("{schema} {typed}: {found:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn values_become_what_the_schema_wants() {
+        let list = r#"{"type":"array","items":{"type":"integer"}}"#;
+        for (schema, typed, expected) in [
+            (r#"{"type":"string"}"#, "7", Ok(r#""7""#)),
+            (r#"{"type":"string"}"#, "null", Ok(r#""null""#)),
+            (r#"{"type":"string"}"#, "say \"hi\"", Ok(r#""say \"hi\"""#)),
+            (r#"{"type":"integer"}"#, "-7", Ok("-7")),
+            (r#"{"type":"integer"}"#, "123456789012345678901234567890", Ok("123456789012345678901234567890")),
+            (r#"{"type":"integer"}"#, "7.5", Err("must be a whole number")),
+            (r#"{"type":"integer"}"#, "1e3", Err("must be a whole number")),
+            (r#"{"type":"integer"}"#, "seven", Err("must be a whole number")),
+            (r#"{"type":"number"}"#, "7.50", Ok("7.50")),
+            (r#"{"type":"number"}"#, "NaN", Err("must be a number")),
+            (r#"{"type":"boolean"}"#, "Yes", Ok("true")),
+            (r#"{"type":"boolean"}"#, "off", Ok("false")),
+            (r#"{"type":"boolean"}"#, "1", Err("must be true or false")),
+            (r#"{"type":"null"}"#, "null", Ok("null")),
+            (r#"{"type":["string","null"]}"#, "null", Ok(r#""null""#)),
+            (r#"{"type":["integer","null"]}"#, "null", Ok("null")),
+            (r#"{"type":["string","integer"]}"#, "7", Ok("7")),
+            (r#"{"type":["string","integer"]}"#, "x", Ok(r#""x""#)),
+            (list, "[1,2]", Ok("[1,2]")),
+            (list, "1", Ok("[1]")),
+            (list, "x", Err("must be a whole number")),
+            (r#"{"type":"array"}"#, "x", Err("must be a list")),
+            (r#"{"type":"object"}"#, r#"{"a":1}"#, Ok(r#"{"a":1}"#)),
+            (r#"{"type":"object"}"#, "a", Err("must be an object")),
+            ("{}", "7", Ok("7")),
+            ("{}", "seven", Ok(r#""seven""#)),
+            ("{}", "[1", Ok(r#""[1""#)),
+        ] {
+            check(schema, typed, expected);
+        }
+    }
+
+    #[test]
+    fn choices_are_taken_by_value_or_by_title() {
+        let colours = r#"{"oneOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"}]}"#;
+        for (schema, typed, expected) in [
+            (r#"{"enum":["a",1,null]}"#, "a", Ok(r#""a""#)),
+            (r#"{"enum":["a",1,null]}"#, "1", Ok("1")),
+            (r#"{"enum":["a",1,null]}"#, "null", Ok("null")),
+            (r#"{"enum":["a",1]}"#, "b", Err("must be one of a, 1")),
+            (colours, "g", Ok(r#""g""#)),
+            (colours, "red", Ok(r#""r""#)),
+            (colours, "blue", Err("must be one of r, g")),
+        ] {
+            check(schema, typed, expected);
+        }
+    }
+}

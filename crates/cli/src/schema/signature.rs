@@ -1,0 +1,181 @@
+use trunkline_protocol::Raw;
+use trunkline_protocol::model::{Prompt, Tool};
+
+use super::shape::{Kind, Property, Shape};
+use crate::terminal::{fit, visible_line};
+
+/// How many choices a signature names before it says that there are more.
+const MOST_CHOICES: usize = 5;
+
+/// How many columns a default takes at most.
+const LONGEST_DEFAULT: usize = 24;
+
+/// Writes a tool as the head of a function: `add(a: int, [b: int = 1])`.
+pub(crate) fn tool_signature(tool: &Tool) -> String {
+    let result =
+        tool.output_schema.as_ref().map(|schema| format!(" -> {}", result_words(&Shape::read(schema))));
+    let arguments = arguments(&Shape::read(&tool.input_schema));
+    format!("{}({arguments}){}", visible_line(&tool.name), result.unwrap_or_default())
+}
+
+/// Writes a prompt as the head of a function; its arguments are always text.
+pub(crate) fn prompt_signature(prompt: &Prompt) -> String {
+    let arguments = prompt.arguments.iter().map(|argument| {
+        let name = visible_line(&argument.name);
+        if argument.required == Some(true) { name.into_owned() } else { format!("[{name}]") }
+    });
+    format!("{}({})", visible_line(&prompt.name), arguments.collect::<Vec<_>>().join(", "))
+}
+
+/// Writes the arguments of a function: those that must be given first, the others in brackets.
+fn arguments(shape: &Shape) -> String {
+    let (required, optional): (Vec<_>, Vec<_>) =
+        shape.properties.iter().partition(|property| property.required);
+    let mut words: Vec<String> = required.into_iter().map(argument).collect();
+    words.extend(optional.into_iter().map(|property| format!("[{}]", argument(property))));
+    if shape.others {
+        words.push("…".to_owned());
+    }
+    words.join(", ")
+}
+
+fn argument(property: &Property) -> String {
+    let name = visible_line(&property.name);
+    let default = property.shape.default.as_ref().filter(|default| !default.is_null());
+    let default = default.map(|default| format!(" = {}", fit(&literal(default), LONGEST_DEFAULT)));
+    match type_words(&property.shape, property.required) {
+        Some(words) => format!("{name}: {words}{}", default.unwrap_or_default()),
+        None => format!("{name}{}", default.unwrap_or_default()),
+    }
+}
+
+/// Names the types of a value; nothing if it may be anything. What may be left out need not say that it may be null.
+pub(crate) fn type_words(shape: &Shape, with_null: bool) -> Option<String> {
+    if !shape.choices.is_empty() {
+        let mut words: Vec<_> =
+            shape.choices.iter().take(MOST_CHOICES).map(|choice| literal(&choice.value)).collect();
+        if shape.choices.len() > MOST_CHOICES {
+            words.push("…".to_owned());
+        }
+        return Some(words.join(" | "));
+    }
+    let kinds = shape.kinds.iter().filter(|kind| with_null || **kind != Kind::Null || shape.kinds.len() == 1);
+    let words: Vec<_> = kinds.map(|kind| kind_words(*kind, shape)).collect();
+    (!words.is_empty()).then(|| words.join(" | "))
+}
+
+fn kind_words(kind: Kind, shape: &Shape) -> String {
+    match kind {
+        Kind::String => "str".to_owned(),
+        Kind::Integer => "int".to_owned(),
+        Kind::Number => "float".to_owned(),
+        Kind::Boolean => "bool".to_owned(),
+        Kind::Null => "null".to_owned(),
+        Kind::Object => "object".to_owned(),
+        Kind::Array => match shape.items.as_ref().and_then(|items| type_words(items, true)) {
+            Some(words) if words.contains(' ') => format!("({words})[]"),
+            Some(words) => format!("{words}[]"),
+            None => "list".to_owned(),
+        },
+    }
+}
+
+/// Names what a tool returns, one level deep.
+fn result_words(shape: &Shape) -> String {
+    if !shape.is_only(Kind::Object) || shape.properties.is_empty() {
+        return type_words(shape, true).unwrap_or_else(|| "any".to_owned());
+    }
+    let members = shape.properties.iter().map(|property| {
+        let optional = if property.required { "" } else { "?" };
+        let words = type_words(&property.shape, property.required);
+        let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+        format!("{}{optional}{words}", visible_line(&property.name))
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+}
+
+/// Writes a value as one would type it in a program.
+pub(crate) fn literal(value: &Raw) -> String {
+    visible_line(value.as_str()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::model::PromptArgument;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, schema: &str, expected: &str) {
+        let tool = Tool::new(name, Raw::parse(schema.to_owned()).unwrap());
+        assert_eq!(tool_signature(&tool), expected, "{schema}");
+    }
+
+    fn properties(properties: &str, required: &str) -> String {
+        format!(r#"{{"type":"object","properties":{{{properties}}},"required":[{required}]}}"#)
+    }
+
+    #[test]
+    fn tools_read_as_the_heads_of_functions() {
+        check("now", "{}", "now()");
+        check(
+            "add",
+            &properties(r#""b":{"type":"integer","default":1},"a":{"type":"integer"}"#, r#""a""#),
+            "add(a: int, [b: int = 1])",
+        );
+        check(
+            "f",
+            &properties(
+                r#""s":{"type":"string"},"n":{"type":"number"},"t":{"type":"boolean"},"l":{"type":"array","items":{"type":"string"}},
+                   "m":{"type":"array"},"o":{"type":"object"},"x":{},"u":{"type":["string","null"]}"#,
+                r#""s","n","t","l","m","o","x","u""#,
+            ),
+            "f(s: str, n: float, t: bool, l: str[], m: list, o: object, x, u: str | null)",
+        );
+        check("f", &properties(r#""u":{"type":["string","null"],"default":null}"#, ""), "f([u: str])");
+        check(
+            "f",
+            &properties(r#""l":{"type":"array","items":{"type":["integer","null"]}}"#, ""),
+            "f([l: (int | null)[]])",
+        );
+        check("open", r#"{"type":"object","additionalProperties":{"type":"string"}}"#, "open(…)");
+    }
+
+    #[test]
+    fn choices_are_named_up_to_a_few() {
+        check("f", &properties(r#""e":{"type":"string","enum":["a","b"]}"#, ""), r#"f([e: "a" | "b"])"#);
+        check("f", &properties(r#""e":{"enum":[1,2,3,4,5,6]}"#, ""), "f([e: 1 | 2 | 3 | 4 | 5 | …])");
+    }
+
+    #[test]
+    fn a_result_with_a_schema_is_part_of_the_signature() {
+        let mut tool = Tool::new("f", Raw::EMPTY_OBJECT);
+        for (schema, words) in [
+            (
+                r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{}},"required":["a"]}"#,
+                "{a: int, b?}",
+            ),
+            (r#"{"type":"array","items":{"type":"object"}}"#, "object[]"),
+            ("{}", "any"),
+        ] {
+            tool.output_schema = Some(Raw::parse(schema).unwrap());
+            assert_eq!(tool_signature(&tool), format!("f() -> {words}"));
+        }
+    }
+
+    #[test]
+    fn names_and_defaults_of_a_hostile_server_only_show() {
+        check(
+            "a\u{1b}[2J",
+            &properties(r#""x\r":{"default":"\u001b]0;t\u0007 and so on and on and on"}"#, ""),
+            "a\\x1b[2J([x\\r = \"\\u001b]0;t\\u0007 and s…])",
+        );
+    }
+
+    #[test]
+    fn prompts_read_alike() {
+        let mut prompt = Prompt::new("review");
+        prompt.arguments = vec![PromptArgument::required("code"), PromptArgument::new("style")];
+        assert_eq!(prompt_signature(&prompt), "review(code, [style])");
+    }
+}

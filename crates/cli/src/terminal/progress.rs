@@ -1,0 +1,77 @@
+use super::visible::first_line;
+use super::width::{columns_of, fit};
+
+/// How wide the bar itself is.
+const BAR: usize = 20;
+
+/// How far a call is, as its server says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stage {
+    pub(crate) progress: f64,
+    pub(crate) total: Option<f64>,
+    pub(crate) message: Option<String>,
+}
+
+impl Stage {
+    /// Draws a bar with what there is to say, on one line of at most so many columns.
+    pub(crate) fn bar(&self, columns: usize) -> String {
+        let line = match self.share() {
+            Some(share) => {
+                // The share is between 0 and 1, so that the count is between 0 and the width.
+                let filled = (share * BAR as f64) as usize;
+                let (full, empty) = ("#".repeat(filled), "-".repeat(BAR - filled));
+                format!("[{full}{empty}] {:3.0}% {}", share * 100.0, self.words())
+            }
+            None => self.words(),
+        };
+        // The last column stays free: some terminals begin a new line when it is filled.
+        fit(line.trim_end(), columns.saturating_sub(1))
+    }
+
+    /// Says the same in words, for those who read a log.
+    pub(crate) fn words(&self) -> String {
+        let total = self.total.map(|total| format!("/{}", number(total))).unwrap_or_default();
+        let message = self.message.as_deref().map(first_line).filter(|line| !line.is_empty());
+        let message = message.map(|message| format!(" {message}")).unwrap_or_default();
+        format!("{}{total}{message}", number(self.progress))
+    }
+
+    fn share(&self) -> Option<f64> {
+        let total = self.total.filter(|total| *total > 0.0)?;
+        Some((self.progress / total).clamp(0.0, 1.0)).filter(|share| share.is_finite())
+    }
+}
+
+/// Writes a number with no more digits than it needs.
+fn number(number: f64) -> String {
+    let text = format!("{number:.2}");
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    if columns_of(short) > 20 { format!("{number:e}") } else { short.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(progress: f64, total: Option<f64>, message: Option<&str>) -> Stage {
+        Stage { progress, total, message: message.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_bar_shows_share_count_and_message() {
+        for (stage, bar) in [
+            (stage(50.0, Some(100.0), Some("half\nway")), "[##########----------]  50% 50/100 half"),
+            (stage(0.0, Some(3.0), None), "[--------------------]   0% 0/3"),
+            (stage(3.0, Some(3.0), None), "[####################] 100% 3/3"),
+            (stage(9.0, Some(3.0), None), "[####################] 100% 9/3"),
+            (stage(-1.0, Some(3.0), None), "[--------------------]   0% -1/3"),
+            (stage(1.5, None, Some("\x1b[2Jx")), "1.5 \\x1b[2Jx"),
+            (stage(7.0, Some(0.0), None), "7/0"),
+            (stage(1e300, Some(2e300), None), "[##########----------]  50% 1e300/2e300"),
+        ] {
+            assert_eq!(stage.bar(80), bar, "{stage:?}");
+        }
+        let long = stage(1.0, Some(2.0), Some(&"word ".repeat(50)));
+        assert_eq!(columns_of(&long.bar(60)), 59);
+    }
+}

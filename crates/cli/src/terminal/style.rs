@@ -1,0 +1,68 @@
+use std::io::IsTerminal;
+
+/// Whether words may be emphasised, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    coloured: bool,
+}
+
+impl Style {
+    /// Words as they are.
+    pub(crate) const PLAIN: Self = Self { coloured: false };
+
+    /// Emphasis where a person looks at a stream that can show it, and did not ask for none.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
+        Self { coloured: stream.is_terminal() && wants_colour(|name| std::env::var(name).ok()) }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.sgr("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.sgr("2", text)
+    }
+
+    pub(crate) fn good(self, text: &str) -> String {
+        self.sgr("32", text)
+    }
+
+    pub(crate) fn warning(self, text: &str) -> String {
+        self.sgr("33", text)
+    }
+
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.sgr("31", text)
+    }
+
+    fn sgr(self, code: &str, text: &str) -> String {
+        if self.coloured && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Asks the environment: `NO_COLOR` by the convention of that name, and a terminal that can do nothing.
+fn wants_colour(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && variable("TERM").as_deref() != Some("dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_left_out_where_they_are_not_wanted() {
+        for (name, value, wanted) in [
+            ("NO_COLOR", "1", false),
+            ("NO_COLOR", "", true),
+            ("TERM", "dumb", false),
+            ("TERM", "xterm-256color", true),
+            ("LANG", "C", true),
+        ] {
+            let asked = |asked: &str| (asked == name).then(|| value.to_owned());
+            assert_eq!(wants_colour(asked), wanted, "{name}={value}");
+        }
+        assert_eq!(Style::PLAIN.bold("x"), "x");
+        assert_eq!(Style { coloured: true }.bold("x"), "\x1b[1mx\x1b[0m");
+    }
+}

@@ -1,0 +1,84 @@
+use super::width::{columns_of, fit, pad};
+
+/// No column of a table is made narrower than this in order to fit it.
+const NARROWEST: usize = 8;
+
+const GAP: &str = "  ";
+
+/// Lays rows out in columns: the head, then the rows, cells cut where the table would be too wide.
+///
+/// Cells must be visible lines. The last column is not filled up, so that no line ends in spaces.
+pub(crate) fn table(head: &[String], rows: &[Vec<String>], columns: usize) -> String {
+    let widths = widths(head, rows, columns);
+    let mut text = String::new();
+    for row in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)) {
+        let cells = widths.iter().enumerate().map(|(at, width)| {
+            let cell = row.get(at).map_or("", String::as_str);
+            pad(&fit(cell, *width), *width)
+        });
+        let line = cells.collect::<Vec<_>>().join(GAP);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Takes from the widest columns until all fit, or none can give more.
+fn widths(head: &[String], rows: &[Vec<String>], columns: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = head.iter().map(|cell| columns_of(cell)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(columns_of(cell));
+        }
+    }
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+    while surplus > 0 {
+        let next = widths.iter().copied().filter(|width| *width > NARROWEST).max();
+        let Some(widest) = next else { break };
+        // The next widest is how far the widest may fall in one step.
+        let below = widths.iter().copied().filter(|width| *width < widest).max().unwrap_or(0).max(NARROWEST);
+        let count = widths.iter().filter(|width| **width == widest).count();
+        let step = surplus.div_ceil(count).min(widest - below).max(1);
+        for width in widths.iter_mut().filter(|width| **width == widest) {
+            let given = step.min(surplus);
+            *width -= given;
+            surplus -= given;
+        }
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let text = table(&row(&["name", "n"]), &[row(&["日本", "1"]), row(&["a", ""])], 80);
+        assert_eq!(text, "name  n\n日本  1\na\n");
+    }
+
+    #[test]
+    fn the_widest_columns_give_way_where_a_table_is_too_wide() {
+        let long = "x".repeat(50);
+        for columns in [22, 25, 40, 60] {
+            let text = table(&row(&["a", "b", "c"]), &[row(&["id", &long, &long])], columns);
+            for line in text.lines() {
+                assert!(columns_of(line) <= columns, "{columns}: {line}");
+            }
+            assert!(text.contains("\nid  xxx") && text.contains('…'), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_can_never_fit_still_comes_to_an_end() {
+        let cells: Vec<&str> = vec!["0123456789"; 40];
+        let text = table(&row(&cells), &[row(&cells)], 20);
+        assert_eq!(text.lines().count(), 2);
+    }
+}

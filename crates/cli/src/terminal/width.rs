@@ -1,0 +1,80 @@
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// What is taken for the width of a terminal that does not tell.
+pub(crate) const USUAL_COLUMNS: usize = 80;
+
+/// Below this nothing is readable, so that nothing is fitted into less.
+const FEWEST_COLUMNS: usize = 20;
+
+/// Returns how many columns a line takes.
+pub(crate) fn columns_of(line: &str) -> usize {
+    line.width()
+}
+
+/// Returns how many columns the terminal has that standard output or standard error is, or the usual number.
+pub(crate) fn terminal_columns() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    asked_columns().or(told).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS).max(FEWEST_COLUMNS)
+}
+
+#[cfg(unix)]
+fn asked_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout())
+        .or_else(|_| rustix::termios::tcgetwinsize(std::io::stderr()));
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+#[cfg(not(unix))]
+fn asked_columns() -> Option<usize> {
+    None
+}
+
+/// Cuts a line to a number of columns, marking that it was cut.
+pub(crate) fn fit(line: &str, columns: usize) -> String {
+    if columns_of(line) <= columns {
+        return line.to_owned();
+    }
+    let mut kept = String::new();
+    let mut width = 0;
+    for c in line.chars() {
+        width += c.width().unwrap_or(0);
+        if width >= columns {
+            break;
+        }
+        kept.push(c);
+    }
+    kept.push('…');
+    kept
+}
+
+/// Adds spaces until a line takes a number of columns.
+pub(crate) fn pad(line: &str, columns: usize) -> String {
+    let missing = columns.saturating_sub(columns_of(line));
+    format!("{line}{}", " ".repeat(missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_its_columns_and_never_within_a_character() {
+        for (line, columns, fitted) in [
+            ("hello", 5, "hello"),
+            ("hello", 4, "hel…"),
+            ("日本語", 6, "日本語"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            ("", 0, ""),
+            ("x", 0, "…"),
+        ] {
+            assert_eq!(fit(line, columns), fitted, "{line} {columns}");
+        }
+    }
+
+    #[test]
+    fn wide_characters_count_twice_when_a_line_is_filled_up() {
+        assert_eq!(pad("日本", 6), "日本  ");
+        assert_eq!(pad("long", 2), "long");
+    }
+}

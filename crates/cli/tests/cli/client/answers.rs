@@ -1,0 +1,102 @@
+//! What servers ask, answered in advance.
+
+use super::{Peer, WAYS, ask, output};
+use crate::process::{folder, run};
+
+#[test]
+fn answers_are_given_in_advance() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let booked = output(&peer, way, &["call", "book", "--answer", "name=Ann", "--answer", "seat=window"]);
+        assert_eq!(booked, "Accept {\"name\":\"Ann\",\"guests\":2,\"seat\":\"w\",\"vip\":false}\n", "{way}");
+        let declined = output(&peer, way, &["call", "book", "--answer", "decline"]);
+        assert_eq!(declined, "Decline\n", "{way}");
+        let cancelled = output(&peer, way, &["call", "book", "--answer", "cancel"]);
+        assert_eq!(cancelled, "Cancel\n", "{way}");
+        let twice = &[
+            "call",
+            "test_input_required_result_multi_round",
+            "--answer",
+            "name=Ann",
+            "--answer",
+            "color=red",
+        ];
+        assert_eq!(output(&peer, way, twice), "Ann likes red\n", "{way}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_missing_or_does_not_fit_is_named() {
+    let peer = Peer::start();
+    for way in WAYS {
+        for (answers, told) in [
+            (
+                &["--answer", "name=Ann"][..],
+                "Everything asks for `seat`: A table?\nhint: `--answer seat=VALUE` answers it",
+            ),
+            (&["--answer", "name=Ann", "--answer", "seat=roof"], "`--answer seat=…` must be one of w, a"),
+            (&["--answer", "accept"], "Everything asks for `name`: A table?"),
+        ] {
+            let finished = ask(&peer, way, &[&["call", "book"], answers].concat());
+            assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{way}: {finished:?}");
+            assert!(finished.stderr.contains(told), "{way}: {answers:?}: {}", finished.stderr);
+        }
+    }
+}
+
+#[test]
+fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let finished = ask(&peer, way, &["call", "book"]);
+        assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
+        assert!(finished.stderr.contains("hint: the server wants to ask something"), "{way}: {finished:?}");
+    }
+}
+
+#[test]
+fn pages_are_agreed_to_and_never_opened() {
+    let peer = Peer::start();
+    for way in WAYS {
+        for (answer, said) in [("accept", "Accept\n"), ("decline", "Decline\n")] {
+            assert_eq!(output(&peer, way, &["call", "page", "--answer", answer]), said, "{way}");
+        }
+        let unanswered = ask(&peer, way, &["call", "page", "--answer", "other=x"]);
+        assert_eq!(unanswered.code, Some(2), "{way}: {unanswered:?}");
+        let told =
+            "asks you to visit https://example.com/login?from=peer: Log in, please.\nhint: `--answer accept`";
+        assert!(unanswered.stderr.contains(told), "{way}: {unanswered:?}");
+    }
+}
+
+#[test]
+fn roots_are_those_of_the_command_line() {
+    let peer = Peer::start();
+    let folder = folder("roots_of_the_command_line");
+    let folder = folder.to_str().unwrap();
+    for way in WAYS {
+        let told = output(&peer, way, &["call", "test_input_required_result_list_roots", "--roots", folder]);
+        assert_eq!(told, format!("the host works in file://{folder}\n"), "{way}");
+    }
+    let missing = ask(&peer, "modern", &["call", "book", "--roots", "/no/such/folder"]);
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(missing.stderr.starts_with("error: root /no/such/folder is not a folder\n"), "{missing:?}");
+}
+
+/// A legacy server that asks for roots when its session begins, and says what it heard before it says anything else.
+const ASKS_FIRST: &str = r#"heard=nothing
+n=0
+while read -r line; do
+case $line in
+*'"initialize"'*) n=$((n+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' $n;;
+*'"notifications/initialized"'*) printf '%s\n' '{"jsonrpc":"2.0","id":"r","method":"roots/list"}';;
+*'"roots"'*) heard=roots;;
+*'"tools/list"'*) n=$((n+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"%s","inputSchema":{"type":"object"}}]}}\n' $n $heard;;
+esac
+done"#;
+
+#[test]
+fn a_server_that_asks_for_roots_first_has_them_before_it_is_asked_for_anything() {
+    let finished = run(&["tools", "--era", "legacy", "--roots", "/", "--", "sh", "-c", ASKS_FIRST], "");
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "roots()\n"), "{finished:?}");
+}

@@ -1,0 +1,66 @@
+//! How the words of a command line become the arguments of a tool.
+
+use super::{Peer, WAYS, ask, output};
+use crate::process::{file, folder, run};
+
+#[test]
+fn arguments_become_what_the_schema_wants() {
+    let peer = Peer::start();
+    for way in WAYS {
+        assert_eq!(output(&peer, way, &["call", "add", "a=2", "b=3"]).trim_end(), "5", "{way}");
+    }
+    let file = file(&folder("arguments_from_a_file"), "arguments.json", r#"{"a": 40, "b": 2}"#, 0o600);
+    for words in [
+        &["call", "add", "a=41"][..],
+        &["call", "add", "a:=41"],
+        &["call", "add", "--json-args", r#"{"a":40,"b":2}"#],
+        &["call", "add", &format!("@{file}")],
+        &["call", "add", "--json-args", &format!("@{file}"), "b=2"],
+    ] {
+        assert_eq!(output(&peer, "modern", words).trim_end(), "42", "{words:?}");
+    }
+}
+
+#[test]
+fn standard_input_is_an_argument_or_all_of_them() {
+    let peer = Peer::start();
+    let url = peer.url();
+    let whole = run(&["call", &url, "add", "@-"], r#"{"a":1,"b":1}"#);
+    assert_eq!(whole.stdout.trim_end(), "2", "{whole:?}");
+    let one = run(&["call", &url, "test_custom_header", "value=@-", "--json"], "typed");
+    assert_eq!(one.code, Some(0), "{one:?}");
+    assert!(one.stdout.contains("typed"), "{one:?}");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_sent() {
+    let peer = Peer::start();
+    for (words, told) in [
+        (&["call", "add", "a=two"][..], "error: argument `a` must be a whole number\n"),
+        (&["call", "add"], "error: argument `a` is missing\nhint: add(a: int, [b: int = 1])"),
+        (&["call", "add", "a=1", "c=2"], "error: there is no argument `c`\nhint: its arguments are a, b\n"),
+        (&["call", "add", "1"], "error: `1` is not an argument\nhint: write NAME=VALUE, such as a=1\n"),
+        (&["call", "add", "a=@/no/such/file"], "error: file /no/such/file cannot be read"),
+        (&["call", "adding"], "error: there is no tool `adding`\nhint: did you mean `add`?\n"),
+        (&["call"], "error: there is no tool\n"),
+    ] {
+        let finished = ask(&peer, "modern", words);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
+        assert!(finished.stderr.starts_with(told), "{words:?}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn resources_and_prompts_are_filled_in() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let read = output(&peer, way, &["read", "test://template/{id}/data", "id=a b"]);
+        assert!(read.contains("a b") || read.contains("a%20b"), "{way}: {read}");
+        let prompt = output(&peer, way, &["prompt", "test_prompt_with_arguments", "arg1=one", "arg2=two"]);
+        assert!(prompt.starts_with("user:\n") && prompt.contains("one"), "{way}: {prompt}");
+    }
+    let wrong = ask(&peer, "modern", &["read", "test://template/{id}/data", "di=7"]);
+    assert_eq!((wrong.code, wrong.stderr.contains("no variable `di`")), (Some(2), true), "{wrong:?}");
+    let missing = ask(&peer, "modern", &["prompt", "test_prompt_with_arguments", "arg1=one"]);
+    assert_eq!((missing.code, missing.stderr.contains("argument `arg2` is missing")), (Some(2), true));
+}

@@ -1,0 +1,127 @@
+//! `doctor`: each step of the way, and what is wrong with what a server offers.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use serde_json::Value;
+use trunkline_server::http::{BearerTokens, HttpOptions};
+
+use super::{Peer, ask};
+use crate::process::{Running, file, folder, run};
+
+const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
+
+/// The words of the line about a subject.
+#[track_caller]
+fn line<'t>(report: &'t str, subject: &str) -> &'t str {
+    let found = report.lines().find(|line| line.split_whitespace().nth(1) == Some(subject));
+    found.unwrap_or_else(|| panic!("nothing of {subject} in\n{report}"))
+}
+
+#[test]
+fn every_step_of_the_way_has_a_line() {
+    let peer = Peer::start();
+    for (way, wanted) in [
+        (
+            "modern",
+            &["address", "dns", "tcp", "tls", "http", "authorization", "era", "revision", "server", "speed"]
+                [..],
+        ),
+        ("legacy", &["tcp", "http", "era", "revision", "speed", "tools", "prompts", "resources"]),
+        ("sse", &["tcp", "http", "era", "speed"]),
+        ("websocket", &["tcp", "websocket", "era", "speed"]),
+        ("pipes", &["program", "pipes", "era", "speed"]),
+    ] {
+        let finished = ask(&peer, way, &["doctor"]);
+        for subject in wanted {
+            let line = line(&finished.stdout, subject);
+            assert!(line.starts_with("ok ") || line.starts_with("- "), "{way}: {line}");
+        }
+        assert!(line(&finished.stdout, "speed").contains(" ms"), "{way}: {}", finished.stdout);
+    }
+}
+
+#[test]
+fn our_own_servers_have_nothing_wrong_with_them() {
+    let finished = run(&["doctor", "--strict", "--", OURSELVES, "serve", "--stdio"], "");
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "nothing is wrong\n"), "{finished:?}");
+    let quiet = run(&["doctor", "-q", "--json", "--", OURSELVES, "serve", "--stdio"], "");
+    let report: Value = serde_json::from_str(&quiet.stdout).unwrap();
+    assert_eq!((&report["problems"], quiet.stderr.as_str()), (&Value::from(0), ""), "{quiet:?}");
+    assert!(report["lines"].as_array().unwrap().iter().any(|line| line["subject"] == "era"), "{report}");
+}
+
+#[test]
+fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
+    let peer = Peer::start();
+    let finished = ask(&peer, "modern", &["doctor"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let hidden = "problem  tool `steer`";
+    assert!(finished.stdout.contains(hidden), "{}", finished.stdout);
+    assert!(
+        finished.stdout.contains("characters that people do not see and models do"),
+        "{}",
+        finished.stdout
+    );
+    assert!(finished.stderr.starts_with("error: 1 problem"), "{}", finished.stderr);
+    let json = ask(&peer, "modern", &["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((json.code, &report["problems"]), (Some(1), &Value::from(1)), "{report}");
+}
+
+#[test]
+fn where_the_way_ends_is_said() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refused = run(&["doctor", &format!("http://{free}/mcp")], "");
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(line(&refused.stdout, "tcp").starts_with("problem "), "{refused:?}");
+    let unknown = run(&["doctor", "http://no-such-host.invalid/mcp"], "");
+    assert_eq!(unknown.code, Some(4), "{unknown:?}");
+    assert!(line(&unknown.stdout, "dns").starts_with("problem "), "{unknown:?}");
+    let peer = Peer::start();
+    let plain = run(&["doctor", &format!("https://{}/mcp", peer.address)], "");
+    assert_eq!(plain.code, Some(4), "{plain:?}");
+    assert!(line(&plain.stdout, "tcp").starts_with("ok "), "{plain:?}");
+    assert!(line(&plain.stdout, "tls").starts_with("problem "), "{plain:?}");
+    let program = run(&["doctor", "--", "false"], "");
+    assert_eq!(program.code, Some(4), "{program:?}");
+    assert!(line(&program.stdout, "protocol").contains("exited with code 1"), "{program:?}");
+}
+
+#[test]
+fn credentials_that_are_missing_or_wrong_are_said() {
+    let tokens = BearerTokens::new([("ann", "sesame-open-wide-0123456789")]);
+    let peer = Peer::start_with(HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() });
+    let url = peer.url();
+    for (options, code, words) in [
+        (&[][..], 5, "credentials are asked for (HTTP 401)"),
+        (&["--header", "Authorization:Bearer wrong"], 5, "the credentials were refused (HTTP 401)"),
+        (
+            &["--header", "Authorization:Bearer sesame-open-wide-0123456789"],
+            1,
+            "the credentials were accepted",
+        ),
+    ] {
+        let finished = run(&[&["doctor", &url], options].concat(), "");
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(line(&finished.stdout, "authorization").contains(words), "{}", finished.stdout);
+    }
+}
+
+#[test]
+fn a_certificate_is_trusted_or_is_the_problem() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let folder = folder("a_certificate_is_trusted");
+    let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);
+    let key = file(&folder, "key.pem", &made.signing_key.serialize_pem(), 0o600);
+    let (_server, address) = Running::serve("doctor_tls", &["--tls", &certificate, &key]);
+    let url = format!("https://localhost:{}/mcp", address.port());
+    let trusted = Running::start_with(&["doctor", &url], &[("SSL_CERT_FILE", &certificate)]).finish();
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    assert!(line(&trusted.stdout, "tls").starts_with("ok "), "{trusted:?}");
+    assert!(line(&trusted.stdout, "tls").contains("TLSv1_3"), "{trusted:?}");
+    assert!(line(&trusted.stdout, "dns").contains("localhost is at "), "{trusted:?}");
+    let strange = run(&["doctor", &url], "");
+    assert_eq!(strange.code, Some(4), "{strange:?}");
+    assert!(line(&strange.stdout, "tls").starts_with("problem "), "{strange:?}");
+}

@@ -1,0 +1,124 @@
+//! What goes wrong between us and a server, by exit code and in words.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use super::{Peer, ask};
+use crate::process::run;
+
+#[test]
+fn a_server_that_is_not_there_is_unreachable() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (args, told) in [
+        (vec!["tools".to_owned(), format!("http://{free}/mcp")], "Connection refused"),
+        (vec!["tools".to_owned(), format!("ws://{free}/ws")], "Connection refused"),
+        (vec!["tools".to_owned(), "--".to_owned(), "/no/such/program".to_owned()], "was not found"),
+        (vec!["tools".to_owned(), "--".to_owned(), "false".to_owned()], "exited with code 1"),
+    ] {
+        let finished = run(&args.iter().map(String::as_str).collect::<Vec<_>>(), "");
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(4), ""), "{args:?}: {finished:?}");
+        assert!(finished.stderr.starts_with("error: cannot connect to "), "{args:?}: {finished:?}");
+        assert!(finished.stderr.contains(told), "{args:?}: {finished:?}");
+    }
+}
+
+#[test]
+fn what_a_program_wrote_before_it_died_is_told() {
+    let finished = run(&["tools", "--", "sh", "-c", "echo no licence found >&2; exit 7"], "");
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(finished.stderr.contains("exited with code 7"), "{finished:?}");
+    assert!(finished.stderr.contains("no licence found"), "{finished:?}");
+}
+
+#[test]
+fn a_page_that_is_no_server_is_told_with_everything_that_was_tried() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        while let Ok((mut connection, _)) = listener.accept() {
+            let _ = connection.read(&mut [0; 4096]);
+            let body = "<html>Hello</html>";
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+            let _ = write!(connection, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    let finished = run(&["tools", &url], "");
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    for tried in ["\n  server/discover at 2026-07-28: ", "\n  initialize at 2025-11-25: "] {
+        assert!(finished.stderr.contains(tried), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_server_that_is_silent_for_too_long_is_given_up() {
+    let peer = Peer::start();
+    for way in ["modern", "legacy"] {
+        let finished = ask(&peer, way, &["call", "wait", "--timeout", "2s"]);
+        assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
+        assert!(finished.stderr.starts_with("error: no answer within 2"), "{way}: {finished:?}");
+        assert!(
+            finished.stderr.contains("\nhint: `--timeout` lets the server take longer"),
+            "{way}: {finished:?}"
+        );
+        peer.wait_for("called");
+        peer.wait_for("cancelled");
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_told_in_its_words() {
+    let peer = Peer::start();
+    let finished = ask(&peer, "modern", &["read", "test://no-such-resource"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.starts_with("error: the server refused: "), "{finished:?}");
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_told_with_what_would() {
+    for (args, told) in [
+        (&["tools"][..], "error: there is no target\nhint: a URL, a configured name"),
+        (&["info", "http://127.0.0.1:1/", "more"], "error: nothing is expected at `more`\n"),
+        (&["tools", "ftp://example.com"], "error: `ftp://example.com`: "),
+        (&["tools", "http://x", "--era", "middle"], "write legacy or modern"),
+        (&["tools", "http://x", "--revision", "2024-10-07"], "2024-11-05, 2025-03-26"),
+        (&["tools", "http://x", "--header", "no colon"], "write NAME:VALUE"),
+        (&["help", "targts"], "hint: did you mean `targets`?"),
+    ] {
+        let finished = run(args, "");
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{args:?}: {finished:?}");
+        assert!(finished.stderr.contains(told), "{args:?}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn help_and_completions_know_every_command() {
+    let commands = [
+        "tools",
+        "prompts",
+        "resources",
+        "call",
+        "read",
+        "prompt",
+        "complete",
+        "info",
+        "watch",
+        "doctor",
+        "serve",
+    ];
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell], "").stdout;
+        for command in commands {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+        assert!(script.contains("--bearer") || script.contains("-l bearer"), "{shell}");
+    }
+    for command in commands {
+        let help = run(&["help", command], "");
+        assert_eq!(help.code, Some(0), "{help:?}");
+        assert!(help.stdout.contains(&format!("Usage: trunkline {command} ")), "{help:?}");
+        assert!(command == "serve" || help.stdout.contains("Examples:\n  trunkline "), "{help:?}");
+    }
+    for topic in ["targets", "arguments", "answers", "exit-codes"] {
+        assert_eq!(run(&["help", topic], "").code, Some(0), "{topic}");
+    }
+}

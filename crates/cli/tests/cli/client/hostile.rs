@@ -1,0 +1,77 @@
+//! Servers that mean no good, or know no better.
+
+use super::{Peer, WAYS, ask};
+use crate::process::{Finished, run};
+
+/// Characters that a terminal would obey, or that hide or turn other text.
+fn steers(text: &str) -> bool {
+    text.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}'))
+}
+
+#[test]
+fn nothing_that_a_server_says_steers_the_terminal() {
+    let peer = Peer::start();
+    for way in WAYS {
+        for words in [
+            &["call", "steer", "-v", "--log-level", "debug"][..],
+            &["call", "steer", "--json"],
+            &["tools"],
+            &["tools", "steer", "--schema"],
+            &["tools", "--json"],
+        ] {
+            let Finished { code, stdout, stderr } = ask(&peer, way, words);
+            assert_eq!(code, Some(0), "{way}: {words:?}: {stderr}");
+            assert!(!steers(&stdout) && !steers(&stderr), "{way}: {words:?}: {stdout:?} {stderr:?}");
+        }
+        let shown = ask(&peer, way, &["call", "steer", "-v", "--log-level", "debug"]);
+        assert!(
+            shown.stdout.starts_with("\\x1b[31mred\\x1b[0m \\u{202e}drow \\x07\nnext\n"),
+            "{way}: {shown:?}"
+        );
+        assert!(shown.stderr.contains("progress: 1/2 half\\x1b[2J\n"), "{way}: {shown:?}");
+        assert!(shown.stderr.contains("warning: log\\x1b]0;title\\x07\n"), "{way}: {shown:?}");
+    }
+}
+
+/// Runs a command against a legacy server that a shell plays.
+#[track_caller]
+fn against(script: &str, words: &[&str]) -> Finished {
+    let shake = r#"read -r line
+printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"\u001b[31msh","version":"1"}}}'
+read -r line
+"#;
+    let script = format!("{shake}{script}");
+    run(&[words, &["--era", "legacy", "--timeout", "5s", "--", "sh", "-c", &script]].concat(), "")
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_is_told() {
+    let finished = against("read -r line; printf '{\"jsonrpc\":'; exit 3", &["tools"]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+    assert!(finished.stderr.contains("exited with code 3"), "{finished:?}");
+}
+
+#[test]
+fn noise_and_answers_for_others_are_passed_over() {
+    let script = r#"read -r line
+echo 'Debugger attached.'
+printf '%s\n' '{"jsonrpc":"2.0","id":99,"result":{}}'
+printf '%s\n' '{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a\u001b[2J","inputSchema":{"type":"object"}},{"nameless":true}]}}'
+cat >/dev/null"#;
+    let finished = against(script, &["tools"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stdout, "a\\x1b[2J()\n");
+    assert!(finished.stderr.contains("is left out: "), "{finished:?}");
+}
+
+#[test]
+fn cursors_that_go_round_come_to_an_end() {
+    let script = r#"n=2
+while read -r line; do
+printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[],"nextCursor":"again"}}\n' $n
+n=$((n+1))
+done"#;
+    let finished = against(script, &["tools"]);
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
+    assert!(finished.stderr.contains("go round in a circle"), "{finished:?}");
+}

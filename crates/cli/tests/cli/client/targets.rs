@@ -1,0 +1,104 @@
+//! What a target can be, and what is sent along.
+
+use std::sync::Arc;
+
+use trunkline_server::http::{BearerTokens, HttpOptions};
+
+use super::peer::over_pipes;
+use super::{Peer, ask, output};
+use crate::process::{Running, file, folder, run};
+
+const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
+
+#[test]
+fn a_command_stands_behind_dashes_or_in_quotes() {
+    let behind = run(&["call", "echo", "message=hi", "--", OURSELVES, "serve", "--stdio"], "");
+    assert_eq!((behind.code, behind.stdout.as_str(), behind.stderr.as_str()), (Some(0), "hi\n", ""));
+    let quoted = run(&["call", &format!("'{OURSELVES}' serve --stdio"), "echo", "message=hi"], "");
+    assert_eq!((quoted.code, quoted.stdout.as_str()), (Some(0), "hi\n"), "{quoted:?}");
+}
+
+#[test]
+fn a_name_is_looked_up_in_configurations() {
+    let peer = Peer::start();
+    let folder = folder("a_name_is_looked_up");
+    let json = format!(
+        r#"{{ "mcpServers": {{
+            "near": {{ "command": "{OURSELVES}", "args": ["serve", "--stdio"] }},
+            "far": {{ "url": "{}" }}
+        }} }}"#,
+        peer.url()
+    );
+    let named = file(&folder, "servers.json", &json, 0o600);
+    let near = run(&["call", "near", "echo", "message=hi", "--config", &named], "");
+    assert_eq!((near.code, near.stdout.as_str()), (Some(0), "hi\n"), "{near:?}");
+    assert_eq!(near.stderr, format!("starting {OURSELVES} serve --stdio ({named})\n"));
+    let far = run(&["call", "far", "test_simple_text", "--config", &named], "");
+    assert_eq!((far.code, far.stderr.as_str()), (Some(0), ""), "{far:?}");
+    file(&folder, "mcp.json", &json, 0o600);
+    let here = Running::start_in(&["call", "near", "echo", "message=hi", "-q"], &folder).finish();
+    assert_eq!((here.code, here.stdout.as_str(), here.stderr.as_str()), (Some(0), "hi\n", ""));
+    let unknown = run(&["tools", "nearby", "--config", &named], "");
+    assert_eq!(unknown.code, Some(3), "{unknown:?}");
+    assert!(unknown.stderr.contains("hint: did you mean `near`?"), "{unknown:?}");
+}
+
+#[test]
+fn a_program_gets_the_variables_and_the_folder_that_were_named() {
+    let folder = folder("a_program_gets_its_surroundings");
+    let whole = folder.canonicalize().unwrap();
+    let secret = file(&folder, "secret", "from a file\n", 0o600);
+    for (variable, seen) in [
+        ("AROUND=literal", "literal"),
+        (&*format!("AROUND=@{secret}"), "from a file"),
+        ("AROUND=env:HOME", env!("HOME")),
+    ] {
+        let cwd = folder.to_str().unwrap();
+        let words = ["call", &over_pipes(), "around", "--env", "PEER=1", "--env", variable, "--cwd", cwd];
+        let finished = run(&words, "");
+        assert_eq!(finished.stdout, format!("{seen} {}\n", whole.display()), "{finished:?}");
+    }
+    let missing = run(&["tools", "--env", "X=env:NO_SUCH_VARIABLE_HERE", "--", OURSELVES], "");
+    assert_eq!(missing.code, Some(3), "{missing:?}");
+    assert!(missing.stderr.contains("NO_SUCH_VARIABLE_HERE"), "{missing:?}");
+}
+
+#[test]
+fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
+    let tokens = BearerTokens::new([("ann", "sesame-open-wide-0123456789")]);
+    let peer = Peer::start_with(HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() });
+    let right = file(&folder("tokens"), "token", "sesame-open-wide-0123456789\n", 0o600);
+    for way in ["modern", "legacy", "sse", "websocket"] {
+        let refused = ask(&peer, way, &["tools"]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{way}: {refused:?}");
+        assert!(
+            refused.stderr.contains("hint: `--bearer env:NAME` or `--bearer @FILE`"),
+            "{way}: {refused:?}"
+        );
+        assert!(output(&peer, way, &["tools", "--bearer", &format!("@{right}")]).contains("add("), "{way}");
+        let header = format!("Authorization:@{right}");
+        let without_scheme = ask(&peer, way, &["tools", "--header", &header]);
+        assert_eq!(without_scheme.code, Some(5), "{way}: {without_scheme:?}");
+    }
+    let url = peer.url();
+    let variables = [("TOKEN", "sesame-open-wide-0123456789")];
+    let from_variable = Running::start_with(&["info", &url, "--bearer", "env:TOKEN"], &variables).finish();
+    assert_eq!(from_variable.code, Some(0), "{from_variable:?}");
+    let literal = run(&["info", &url, "--bearer", "sesame"], "");
+    assert_eq!(literal.code, Some(2), "{literal:?}");
+    assert!(!literal.stderr.contains("others on this machine") || !literal.stderr.is_empty());
+}
+
+#[test]
+fn what_a_variable_stands_for_is_not_shown() {
+    let folder = folder("what_a_variable_stands_for");
+    let json = r#"{ "mcpServers": { "mute": { "command": "false", "args": ["--key=${KEY}"] } } }"#;
+    let named = file(&folder, "servers.json", json, 0o600);
+    for command in ["doctor", "tools"] {
+        let args = [command, "mute", "-v", "--config", &named];
+        let finished = Running::start_with(&args, &[("KEY", "canary-in-an-argument")]).finish();
+        assert_eq!(finished.code, Some(4), "{finished:?}");
+        let shown = finished.stdout + &finished.stderr;
+        assert!(shown.contains("false --key=${KEY}") && !shown.contains("canary"), "{shown}");
+    }
+}

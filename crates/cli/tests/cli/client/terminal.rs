@@ -1,0 +1,139 @@
+//! What a person at a terminal sees and types.
+
+use super::Peer;
+use super::tty::Terminal;
+
+const WAYS: &[&str] = &["modern", "legacy", "sse", "websocket"];
+
+#[track_caller]
+fn at_terminal(peer: &Peer, way: &str, words: &[&str]) -> Terminal {
+    Terminal::start(&peer.command(way, words), 80, &[])
+}
+
+#[test]
+fn a_form_is_filled_in_field_by_field() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let mut terminal = at_terminal(&peer, way, &["call", "book"]);
+        terminal.wait_for("Everything asks: A table?");
+        terminal.answer("name: ", "A");
+        terminal.answer("that does not fit: \"A\" is shorter than 2 characters", "Ann");
+        terminal.answer("guests (int) [2]: ", "");
+        terminal.wait_for("  1) w  Window");
+        terminal.answer("seat (1-2): ", "2");
+        terminal.answer("extras (some of them, with commas) [leave out]: ", "cake, 2");
+        terminal.answer("vip (yes or no) [false]: ", "yes");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(0), "{way}: {screen}");
+        let said = r#"Accept {"name":"Ann","guests":2,"seat":"a","extras":["cake","wine"],"vip":true}"#;
+        assert!(screen.contains(said), "{way}: {screen}");
+    }
+}
+
+#[test]
+fn a_person_says_no_or_breaks_off() {
+    let peer = Peer::start();
+    for way in WAYS {
+        for (typed, said) in [(":decline\r", "Decline\n"), (":cancel\r", "Cancel\n"), ("\x04", "Cancel\n")] {
+            let mut terminal = at_terminal(&peer, way, &["call", "book"]);
+            terminal.wait_for("name: ");
+            terminal.type_keys(typed);
+            let (code, screen) = terminal.finish();
+            assert_eq!(code, Some(0), "{way}: {screen}");
+            assert!(screen.ends_with(said), "{way}: {typed:?}: {screen:?}");
+        }
+    }
+}
+
+#[test]
+fn a_page_is_shown_and_agreed_to() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let mut terminal = at_terminal(&peer, way, &["call", "page"]);
+        terminal.wait_for("Everything asks you to visit a page: Log in, please.");
+        terminal.wait_for("https://example.com/login?from=peer");
+        terminal.wait_for("it is on example.com");
+        terminal.answer("It is not opened for you. Will you visit it yourself?", "y");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(0), "{way}: {screen}");
+        assert!(screen.ends_with("Accept\n"), "{way}: {screen}");
+    }
+}
+
+#[test]
+fn a_person_stands_in_for_a_model() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let mut terminal = at_terminal(&peer, way, &["call", "test_sampling", "prompt=Capital?", "--sample"]);
+        terminal.wait_for("Capital?");
+        terminal.answer("> ", "Paris");
+        terminal.answer("> ", ".");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(0), "{way}: {screen}");
+        assert!(screen.ends_with("the model said: Paris\n"), "{way}: {screen}");
+    }
+}
+
+#[test]
+fn control_c_at_a_question_cancels_and_exits_with_130() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let mut terminal = at_terminal(&peer, way, &["call", "book"]);
+        terminal.wait_for("name: ");
+        terminal.type_keys("\x03");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(130), "{way}: {screen}");
+        assert!(screen.ends_with("error: interrupted\n"), "{way}: {screen:?}");
+    }
+}
+
+#[test]
+fn control_c_cancels_a_call_at_the_server_and_takes_the_bar_away() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let mut terminal = at_terminal(&peer, way, &["call", "wait"]);
+        terminal.wait_for("[#####---------------]  25% 1/4 working");
+        peer.wait_for("called");
+        terminal.type_keys("\x03");
+        peer.wait_for("cancelled");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(130), "{way}: {screen}");
+        assert!(screen.ends_with("\r\x1b[2Kerror: interrupted\n"), "{way}: {screen:?}");
+    }
+}
+
+#[test]
+fn progress_is_a_bar_that_is_gone_in_the_end() {
+    let peer = Peer::start();
+    for way in WAYS {
+        let mut terminal = at_terminal(&peer, way, &["call", "test_tool_with_progress"]);
+        terminal.wait_for("[--------------------]   0% 0/100");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(0), "{way}: {screen}");
+        assert!(screen.ends_with("\r\x1b[2Kdone\n"), "{way}: {screen:?}");
+    }
+    let quiet = at_terminal(&peer, "modern", &["call", "test_tool_with_progress", "--quiet"]);
+    assert_eq!(quiet.finish(), (Some(0), "done\n".to_owned()));
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let peer = Peer::start();
+    let tools = peer.command("modern", &["tools", "add"]);
+    let (_, coloured) = Terminal::start(&tools, 80, &[]).finish();
+    assert!(coloured.starts_with("\x1b[1madd("), "{coloured:?}");
+    let (_, plain) = Terminal::start(&tools, 80, &[("NO_COLOR", "1")]).finish();
+    assert!(plain.starts_with("add("), "{plain:?}");
+}
+
+#[test]
+fn lines_are_as_wide_as_the_terminal() {
+    let peer = Peer::start();
+    let command = peer.command("modern", &["tools"]);
+    let (_, narrow) = Terminal::start(&command, 40, &[("NO_COLOR", "1")]).finish();
+    let descriptions = narrow.lines().filter(|line| line.starts_with("    "));
+    assert!(descriptions.clone().all(|line| line.chars().count() <= 40), "{narrow}");
+    assert!(descriptions.clone().any(|line| line.ends_with('…')), "{narrow}");
+    let (_, table) = Terminal::start(&peer.command("modern", &["resources"]), 60, &[]).finish();
+    assert!(table.lines().all(|line| line.chars().count() <= 60), "{table}");
+}

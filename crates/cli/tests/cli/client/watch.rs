@@ -1,0 +1,57 @@
+//! `watch`: changes as they come.
+
+use serde_json::{Value, json};
+
+use super::{Peer, WAYS, output};
+use crate::process::Running;
+
+#[track_caller]
+fn start(peer: &Peer, way: &str, words: &[&str]) -> Running {
+    let command = peer.command(way, words);
+    let mut running = Running::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
+    running.wait_for("watching ");
+    running
+}
+
+#[test]
+fn changes_are_told_with_what_has_changed() {
+    for way in WAYS.iter().filter(|way| **way != "pipes") {
+        // Each way has a server of its own, since what comes with one call goes with the next.
+        let peer = Peer::start();
+        let running = start(&peer, way, &["watch", "--count", "3"]);
+        output(&peer, "modern", &["call", "test_trigger_tool_change"]);
+        assert_eq!(running.read_line(), "tools: added test_passing\n", "{way}");
+        output(&peer, "modern", &["call", "test_trigger_tool_change"]);
+        assert_eq!(running.read_line(), "tools: removed test_passing\n", "{way}");
+        output(&peer, "modern", &["call", "test_trigger_prompt_change"]);
+        assert_eq!(running.read_line(), "prompts: added test_passing\n", "{way}");
+        let finished = running.wait();
+        assert_eq!(finished.code, Some(0), "{way}: {finished:?}");
+    }
+}
+
+#[test]
+fn programs_get_a_line_of_json_for_each_change() {
+    for way in WAYS.iter().filter(|way| **way != "pipes") {
+        let peer = Peer::start();
+        let words = ["watch", "--json", "--tools", "--count", "2", "test://watched-resource"];
+        let running = start(&peer, way, &words);
+        output(&peer, "modern", &["call", "test_trigger_resource_update"]);
+        let change: Value = serde_json::from_str(&running.read_line()).unwrap();
+        assert_eq!(change, json!({ "change": "resource", "uri": "test://watched-resource" }), "{way}");
+        output(&peer, "modern", &["call", "test_trigger_tool_change"]);
+        let change: Value = serde_json::from_str(&running.read_line()).unwrap();
+        assert_eq!(change["added"], json!(["test_passing"]), "{way}: {change}");
+        assert_eq!(running.wait().code, Some(0), "{way}");
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_ends_it_with_a_failure() {
+    let peer = Peer::start();
+    let running = start(&peer, "websocket", &["watch"]);
+    drop(peer);
+    let finished = running.wait();
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    assert!(finished.stderr.contains("error: the server has ended the connection"), "{finished:?}");
+}

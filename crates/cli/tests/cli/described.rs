@@ -1,0 +1,214 @@
+//! Commands that are described in `trunkline.toml`: run, explained and served.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::process::{Finished, folder, run};
+
+const FILE: &str = r#"
+[commands.greet]
+description = "Greets somebody."
+argv = ["printf", "%s\n", "Hello {name}", "{loud}"]
+read_only = true
+
+[commands.greet.arguments]
+name = { description = "Whom to greet." }
+loud = { type = "boolean", flag = "--loud" }
+
+[commands.count]
+script = "echo \"${ARG_N} lines\" >&2; i=0; while [ $i -lt \"$ARG_N\" ]; do i=$((i+1)); echo \"{\\\"n\\\":$i}\" ; done | tail -n 1"
+output = "json"
+timeout = "20s"
+arguments.n = { type = "integer", min = 1, max = 9 }
+
+[commands.make]
+argv = ["touch", "{file}"]
+confirm = "Make {file}?"
+arguments.file = {}
+
+[commands.fail]
+argv = ["sh", "broken.sh"]
+
+[policy]
+commands = ["deny make", "allow *"]
+
+[manifests]
+files = ["golem.yaml"]
+"#;
+
+/// Writes the file into a folder of its own.
+fn described(test: &str, text: &str) -> (PathBuf, String) {
+    let folder = folder(test);
+    let path = folder.join("trunkline.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, path.to_str().unwrap().to_owned())
+}
+
+#[track_caller]
+fn told(args: &[&str], config: &str) -> Finished {
+    run(&[args, &["--config", config]].concat(), "")
+}
+
+#[test]
+fn a_described_command_runs_from_the_terminal() {
+    let (folder, config) = described("described-run", FILE);
+    std::fs::write(folder.join("broken.sh"), "echo half; echo 'no luck' >&2; exit 3\n").unwrap();
+    for (args, code, stdout, stderr) in [
+        (&["run", "greet", "name=Ann"][..], 0, "Hello Ann\n", ""),
+        (&["run", "greet", "name=-x $(reboot)", "loud=true"], 0, "Hello -x $(reboot)\n--loud\n", ""),
+        (&["run", "count", "n=3"], 0, "{\"n\":3}\n", ""),
+        (&["run", "greet"], 2, "", "error: argument `name` is missing"),
+        (&["run", "greet", "nam=x"], 2, "", "did you mean `name`?"),
+        (&["run", "count", "n=many"], 2, "", "argument `n`"),
+        (&["run", "count", "n=99"], 1, "", "99 is greater than the maximum of 9"),
+        (&["run", "gret", "name=x"], 3, "", "did you mean `greet`?"),
+        (&["run", "fail"], 1, "", "no luck"),
+        (&["run", "make", "file=made"], 1, "", "the server wants to ask something"),
+        (&["run", "make", "file=made", "--answer", "decline"], 1, "", "the user declined"),
+    ] {
+        let finished = told(args, &config);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(code), stdout), "{args:?}: {finished:?}");
+        assert!(finished.stderr.contains(stderr), "{args:?}: {finished:?}");
+    }
+    assert!(!folder.join("made").exists());
+    let made = told(&["run", "make", "file=made", "--answer", "confirm:=true"], &config);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(folder.join("made").exists(), "it runs in the folder of the file");
+    let json = told(&["run", "count", "n=2", "--json"], &config);
+    let result: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(result["structuredContent"], json!({ "n": 2 }));
+    assert_eq!(result["_meta"]["trunkline/stderr"], "2 lines\n");
+}
+
+#[test]
+fn a_described_command_is_explained() {
+    let (_, config) = described("described-explain", FILE);
+    let plain = told(&["explain", "greet", "name=a b"], &config);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    for part in [
+        "Greets somebody.",
+        "runs     printf '%s\\n' 'Hello {name}' {loud}",
+        "allowed by `allow *`",
+        "would run   printf",
+        "'Hello a b'",
+        "\"Whom to greet.\"",
+    ] {
+        assert!(plain.stdout.contains(part), "{part}:\n{}", plain.stdout);
+    }
+    let json = told(&["explain", "make", "file=x", "--json"], &config);
+    let told_of: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(told_of["argv"], json!(["touch", "x"]));
+    assert_eq!(told_of["asks"], "Make x?");
+    assert_eq!((&told_of["allowed"], &told_of["policy"]), (&json!(false), &json!("denied by `deny make`")));
+    assert_eq!(told(&["explain", "make", "file=-x"], &config).code, Some(2));
+}
+
+#[test]
+fn mistakes_in_descriptions_are_told_with_their_place() {
+    for (text, expected) in [
+        ("[commands.a]\nargv = [\"p\", \"{x}\"]\n", ":2:14: key `commands.a.argv.1`: `{x}` is no argument"),
+        ("[commands.a]\nargs = [\"p\"]\n", ":2:1: key `commands.a.args`"),
+        (
+            "[commands.a]\nargv = [\"sh\", \"-c\", \"{x}\"]\narguments.x = {}\n",
+            "`x` would become part of a program",
+        ),
+        (
+            "[commands.a]\nargv = [\"p\"]\ntimeout = \"soon\"\n",
+            ":3:11: key `commands.a.timeout`: it has to be a time",
+        ),
+        ("[commands.a]\ndescription = \"x\"\n", "it has neither `argv` nor `script`"),
+        ("[commands]\na = 1\n", ":2:5: key `commands.a`: it is a number, and has to be a table"),
+        ("[policy]\ncommands = [\"permit a\"]\n", ":2:13: key `policy.commands.0`: rule 1 of the policy"),
+        ("[manifests]\nfile = []\n", "key `manifests.file`"),
+    ] {
+        let (_, config) = described("described-mistakes", text);
+        for args in [&["run", "a"][..], &["explain", "a"], &["serve", "--stdio"]] {
+            let finished = told(args, &config);
+            assert_eq!(finished.code, Some(3), "{text}: {finished:?}");
+            assert!(finished.stderr.contains(expected), "{text}: {}", finished.stderr);
+        }
+    }
+}
+
+/// Talks to a server over its pipes and returns its answers by their ids.
+fn served(args: &[&str], messages: &[Value]) -> Vec<Value> {
+    let client = json!({ "name": "t", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let mut input =
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    input += "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+    for message in messages {
+        input += &format!("{message}\n");
+    }
+    let finished = run(&[&["serve", "--stdio"], args].concat(), &input);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let mut answers: Vec<Value> =
+        finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    answers
+}
+
+#[test]
+fn described_commands_are_served_beside_the_built_in_servers() {
+    let (folder, config) = described("described-serve", FILE);
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    std::fs::write(folder.join("golem.yaml"), "a: 1\n").unwrap();
+    let ask = |id: u32, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let messages = [
+        ask(1, "tools/list", json!({})),
+        ask(2, "tools/call", json!({ "name": "greet", "arguments": { "name": "Ann" } })),
+        ask(3, "tools/call", json!({ "name": "make", "arguments": { "file": "made" } })),
+        ask(4, "resources/list", json!({})),
+    ];
+    let names = |answers: &[Value]| -> Vec<String> {
+        let tools = answers[1]["result"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let answers = served(&["--config", &config], &messages);
+    assert_eq!(names(&answers), ["count", "fail", "greet"]);
+    assert_eq!(answers[1]["result"]["tools"][2]["annotations"]["readOnlyHint"], true);
+    assert_eq!(answers[2]["result"]["content"][0]["text"], "Hello Ann\n");
+    assert_eq!(answers[3]["error"]["message"], "Unknown tool: make");
+    assert_eq!(answers[4]["result"]["resources"][0]["name"], "golem.yaml");
+    assert!(!folder.join("made").exists());
+    let both = served(&["--config", &config, "--builtin", "echo"], &messages[..1]);
+    assert_eq!(names(&both), ["count", "echo", "fail", "greet"]);
+    let none = served(&["--no-config"], &messages[..1]);
+    assert!(names(&none).contains(&"echo".to_owned()) && !names(&none).contains(&"greet".to_owned()));
+}
+
+#[test]
+fn a_call_of_what_the_policy_hides_is_in_the_log_with_its_rule() {
+    let (folder, config) = described("described-audit", FILE);
+    let log = folder.join("log");
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "make", "arguments": {} } });
+    served(&["--config", &config, "--log-file", log.to_str().unwrap(), "--log-level", "info"], &[call]);
+    let log = read(&log);
+    assert!(log.contains("refused") && log.contains("denied by `deny make`"), "{log}");
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_files_of_the_guide_are_read_and_its_commands_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    for document in ["docs/commands.md", "README.md"] {
+        let text = read(&root.join(document));
+        let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let file: String = blocks.collect();
+        let (_, config) = described("described-guide", &file);
+        let names: Vec<&str> = file
+            .lines()
+            .filter_map(|line| line.strip_prefix("[commands.")?.strip_suffix(']'))
+            .filter(|name| !name.contains('.'))
+            .collect();
+        assert!(!names.is_empty(), "{document} describes commands");
+        for name in names {
+            let explained = told(&["explain", name], &config);
+            assert_eq!(explained.code, Some(0), "{document}: {name}: {explained:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{HeaderMap, LOCATION};
+use trunkline_transport::Url;
+use trunkline_transport::dial::Dialer;
+use trunkline_transport::http::{
+    HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place,
+};
+
+/// The longest way within the origin to where the server is.
+const MOST_REDIRECTS: usize = 3;
+
+/// Where a server is.
+pub(super) struct Endpoint {
+    http: HttpClient,
+    at: Mutex<At>,
+}
+
+struct At {
+    url: Url,
+    place: Place,
+    /// Something was answered there, so that it does not move any more.
+    is_settled: bool,
+}
+
+impl Endpoint {
+    pub(super) fn new(dialer: Dialer, url: &Url) -> Result<Self, OtherOrigin> {
+        let http = HttpClient::new(dialer, url.clone(), &HttpOptions::default());
+        let at = At { place: http.place(url)?, url: url.clone(), is_settled: false };
+        Ok(Self { http, at: Mutex::new(at) })
+    }
+
+    /// Sends a request and waits for the head of its response.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
+        let (place, is_settled) = {
+            let at = self.lock();
+            (at.place.clone(), at.is_settled)
+        };
+        let mut request = HttpRequest { method, place, headers, body };
+        if !is_settled {
+            for _ in 0..MOST_REDIRECTS {
+                let response = self.http.send(request.clone()).await?;
+                match self.follow(&response) {
+                    Some(place) => request.place = place,
+                    None => return Ok(response),
+                }
+                response.body.finish();
+            }
+        }
+        self.http.send(request).await
+    }
+
+    /// Finds the place that a response says to use instead, which is often only a slash away.
+    ///
+    /// Such a response says that the request was not looked at, and one to another origin is not followed.
+    fn follow(&self, response: &HttpResponse) -> Option<Place> {
+        let mut at = self.lock();
+        if !matches!(response.status.as_u16(), 307 | 308) {
+            at.is_settled |= response.status.is_success();
+            return None;
+        }
+        let location = response.headers.get(LOCATION)?.to_str().ok()?;
+        let url = at.url.join(location).ok()?;
+        let place = self.http.place(&url).ok()?;
+        (at.url, at.place) = (url, place.clone());
+        Some(place)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, At> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.lock();
+        f.debug_struct("Endpoint").field("url", &at.url).field("is_settled", &at.is_settled).finish()
+    }
+}

@@ -1,0 +1,197 @@
+//! Questions on a channel, where nothing says which call asked them: whatever is guessed, each is answered once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::protocol::{Refusal, Revision};
+use trunkline_client::{BoxFuture, Client, InputHandler, Origin};
+
+use crate::support::{Act, Script, accept, or_handshake, settle, within};
+
+/// Answers when it is allowed to, and counts how often it was asked.
+#[derive(Clone)]
+struct Slow {
+    asked: Arc<std::sync::atomic::AtomicUsize>,
+    allowed: Arc<Semaphore>,
+}
+
+impl Slow {
+    fn new() -> Self {
+        Self { asked: Arc::default(), allowed: Arc::new(Semaphore::new(0)) }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+impl InputHandler for Slow {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default().with_form().with_roots()
+    }
+
+    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        self.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Box::pin(async move {
+            self.allowed.acquire().await.unwrap().forget();
+            Ok(if question == Question::Roots { Answer::Roots(Vec::new()) } else { accept(&json!({})) })
+        })
+    }
+}
+
+async fn connect(slow: &Slow) -> (Script, Client) {
+    let (script, opener) = Script::new(|_, message| or_handshake(message, |_| Act::Wait));
+    let builder = Client::builder().input(slow.clone()).pin(Revision::V2025_11_25);
+    (script, within(builder.connect(opener)).await.unwrap())
+}
+
+fn ask(script: &Script, method: &str) {
+    let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    let question = json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params });
+    script.newest().receive(question.to_string());
+}
+
+fn finish(script: &Script, id: u64) {
+    let result = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
+    script.newest().receive(result.to_string());
+}
+
+/// Returns what was answered to the question.
+fn answers(script: &Script) -> Vec<Value> {
+    script.sent().remove(0).into_iter().filter(|sent| sent["id"] == "q").collect()
+}
+
+fn call(client: &Client) -> tokio::task::JoinHandle<bool> {
+    let call = client.call("t", json!({})).into_future();
+    tokio::spawn(async move { call.await.is_ok() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_answered_although_the_call_that_it_was_given_to_is_over() {
+    let slow = Slow::new();
+    let (script, client) = connect(&slow).await;
+    let (first, second) = (call(&client), call(&client));
+    settle().await;
+    ask(&script, "elicitation/create");
+    settle().await;
+    finish(&script, 2);
+    assert!(within(first).await.unwrap(), "the first is over and waits for nobody's answer");
+    slow.allowed.add_permits(1);
+    settle().await;
+    assert_eq!(answers(&script).len(), 1);
+    assert_eq!(answers(&script)[0]["result"]["action"], "accept");
+    assert_eq!(slow.asked(), 1, "nobody is asked twice");
+    finish(&script, 3);
+    assert!(within(second).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_given_to_another_call_when_its_own_is_dropped() {
+    let slow = Slow::new();
+    let (script, client) = connect(&slow).await;
+    let (first, second) = (call(&client), call(&client));
+    settle().await;
+    ask(&script, "elicitation/create");
+    settle().await;
+    first.abort();
+    settle().await;
+    slow.allowed.add_permits(8);
+    settle().await;
+    assert_eq!(answers(&script).len(), 1);
+    assert_eq!(answers(&script)[0]["result"]["action"], "accept");
+    finish(&script, 3);
+    assert!(within(second).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_goes_with_the_only_call_that_can_have_asked_it() {
+    let slow = Slow::new();
+    let (script, client) = connect(&slow).await;
+    for finishes in [true, false] {
+        script.newest().clear_sent();
+        let only = call(&client);
+        settle().await;
+        let id = script.sent()[0].last().unwrap()["id"].as_u64().unwrap();
+        let before = slow.asked();
+        ask(&script, "elicitation/create");
+        settle().await;
+        assert_eq!(slow.asked(), before + 1);
+        if finishes {
+            finish(&script, id);
+            assert!(within(only).await.unwrap());
+        } else {
+            only.abort();
+        }
+        settle().await;
+        // A server that was told of the end may be told so once more, and nobody is bothered again.
+        assert!(answers(&script).iter().all(|answer| answer.get("error").is_some()));
+        assert_eq!(slow.asked(), before + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn roots_are_given_whatever_becomes_of_the_call_beside_which_they_were_asked_for() {
+    for finishes in [true, false] {
+        let slow = Slow::new();
+        let (script, client) = connect(&slow).await;
+        let only = call(&client);
+        settle().await;
+        ask(&script, "roots/list");
+        settle().await;
+        if finishes {
+            finish(&script, 2);
+            assert!(within(only).await.unwrap());
+        } else {
+            only.abort();
+        }
+        settle().await;
+        slow.allowed.add_permits(8);
+        settle().await;
+        assert_eq!(answers(&script).len(), 1, "finishes: {finishes}");
+        assert_eq!(answers(&script)[0]["result"]["roots"], json!([]));
+    }
+}
+
+/// On real threads, where questions, answers and ends of calls cross each other in every way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_of_many_threads_that_ask_at_one_time_all_end() {
+    use trunkline_client::protocol::model::FormQuestion;
+
+    let answers = crate::support::Answers::new(|question| {
+        let Question::Form(FormQuestion { schema, .. }) = question else {
+            return Ok(Answer::Roots(Vec::new()));
+        };
+        let schema: Value = schema.decode().unwrap();
+        let name = schema["properties"].as_object().unwrap().keys().next().unwrap().clone();
+        Ok(accept(&json!({ name: true })))
+    });
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let host = crate::support::server(&crate::support::Life::default()).host(Default::default()).unwrap();
+        let client = crate::support::connect(&host, revision, Client::builder().input(answers.clone())).await;
+        for _ in 0..20 {
+            let calls: Vec<_> = (0..16)
+                .map(|number| {
+                    let call = client.call("in_sequence", json!({})).into_future();
+                    // Every fourth is given up in the middle of it.
+                    let given_up = async move {
+                        for _ in 0..if number % 4 == 0 { number } else { usize::MAX } {
+                            tokio::task::yield_now().await;
+                        }
+                    };
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            result = call => result.unwrap().text(),
+                            () = given_up => "true true".to_owned(),
+                        }
+                    })
+                })
+                .collect();
+            for call in calls {
+                let ended = tokio::time::timeout(std::time::Duration::from_secs(60), call).await;
+                assert_eq!(ended.expect("it ends").unwrap(), "true true", "{revision}");
+            }
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Servers that do what no server should, as scripts: each ends with a clear error, and the other calls are unharmed.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::transport::{Opener, ReceiveError};
+use trunkline_client::{Change, Client, Error, Limits, Watch};
+
+use crate::support::{Act, Answers, Script, or_handshake, settle, within};
+
+/// A server that answers nothing but the handshake; the test says everything else.
+fn mute() -> (Script, Opener) {
+    Script::new(|_, message| or_handshake(message, |_| Act::Wait))
+}
+
+async fn connect(opener: Opener, revision: Revision) -> Client {
+    within(Client::builder().pin(revision).connect(opener)).await.unwrap()
+}
+
+fn done(id: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [{ "type": "text", "text": id.to_string() }] } }).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_nobody_waits_for_are_dropped_and_each_call_gets_its_own() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let calls = (0..3).map(|_| client.call("t", json!({})).into_future());
+    let (results, ()) = tokio::join!(futures_util::future::join_all(calls), async {
+        settle().await;
+        let mock = script.newest();
+        let ids: Vec<Value> = script.sent()[0]
+            .iter()
+            .filter(|sent| sent["method"] == "tools/call")
+            .map(|sent| sent["id"].clone())
+            .collect();
+        // For an id that was never given, as a text, twice, and in another order than they were asked.
+        for id in [&json!(999), &json!(ids[0].to_string()), &json!(null)] {
+            mock.receive(done(id));
+        }
+        for id in ids.iter().rev() {
+            mock.receive(done(id));
+            mock.receive(done(id));
+        }
+    });
+    let said: Vec<String> = results.into_iter().map(|result| result.unwrap().text()).collect();
+    assert_eq!(said, ["2", "3", "4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_after_its_deadline_is_dropped() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let error = client.call("t", json!({})).timeout(Duration::from_secs(1)).await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { after } if after == Duration::from_secs(1)), "{error}");
+    settle().await;
+    let sent = script.sent().remove(0);
+    let cancelled = sent.last().unwrap();
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    let call = sent.iter().find(|sent| sent["method"] == "tools/call").unwrap();
+    assert_eq!(cancelled["params"]["requestId"], call["id"]);
+    script.newest().receive(done(&call["id"]));
+    let (next, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        settle().await;
+        let id = script.sent()[0].last().unwrap()["id"].clone();
+        script.newest().receive(done(&id));
+    });
+    assert_eq!(next.unwrap().text(), "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_keeps_a_call_alive_up_to_a_hard_cap_and_only_if_it_grows() {
+    for (grows, expected) in [(true, 600), (false, 60)] {
+        let (script, opener) = mute();
+        let client = connect(opener, Revision::V2025_11_25).await;
+        let began = tokio::time::Instant::now();
+        let call = client.call("t", json!({})).into_future();
+        let progress = async {
+            let token = script.wait_for("tools/call").await["params"]["_meta"]["progressToken"].clone();
+            for step in 1.. {
+                let step = if grows { step } else { 1 };
+                let params = json!({ "progressToken": token, "progress": step });
+                let message =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+                script.newest().receive(message.to_string());
+                tokio::time::sleep(Duration::from_secs(30)).await;
+            }
+        };
+        tokio::select! {
+            result = call => assert!(matches!(result, Err(Error::TimedOut { .. }))),
+            () = progress => unreachable!(),
+        }
+        assert_eq!(began.elapsed().as_secs(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_dies_ends_every_call_and_the_next_one_is_not_sent() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let (script, opener) = mute();
+        let client = connect(opener, revision).await;
+        let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+            script.wait_for("tools/call").await;
+            script.newest().end();
+        });
+        let error = result.unwrap_err();
+        assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error:?}");
+        let error = client.call("t", json!({})).await.unwrap_err();
+        assert!(matches!(error, Error::Closed { may_have_run: false, .. }), "{error:?}");
+        assert_eq!(script.methods().len(), 1, "nothing is started again without being asked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn noise_is_skipped_and_endless_noise_is_the_end() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let noise = ["hello", "{", "[]", "7", r#"{"jsonrpc":"1.0","id":3}"#, "{\"jsonrpc\":\"2.0\"}", "\u{0}"];
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        let id = script.wait_for("tools/call").await["id"].clone();
+        noise.iter().for_each(|noise| script.newest().receive(*noise));
+        script.newest().receive(done(&id));
+    });
+    assert_eq!(result.unwrap().text(), "2");
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        settle().await;
+        (0..1001).for_each(|_| script.newest().receive("noise"));
+    });
+    let error = result.unwrap_err();
+    assert!(matches!(&error, Error::Closed { cause, .. } if cause.contains("no messages")), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_read_is_an_error_of_its_own_call_alone() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let (first, second, ()) = tokio::join!(
+        client.call("a", json!({})).into_future(),
+        client.call("b", json!({})).into_future(),
+        async {
+            settle().await;
+            let mock = script.newest();
+            mock.receive(r#"{"jsonrpc":"2.0","id":2,"result":{},"error":{}}"#);
+            mock.receive(done(&json!(3)));
+        }
+    );
+    assert!(matches!(first, Err(Error::Malformed(_))));
+    assert_eq!(second.unwrap().text(), "3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_too_long_is_the_fault_of_the_only_call_that_it_can_belong_to() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        script.wait_for("tools/call").await;
+        script.newest().fail_receive(ReceiveError::TooLong { limit: 7 });
+    });
+    assert!(matches!(result, Err(Error::Malformed(said)) if said.contains('7')));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_is_answered_and_a_flood_of_pings_is_not_queued_without_end() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    script.newest().receive(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+    let answered = script.newest().wait_for(|sent| sent.contains("\"id\":\"p\"")).await.unwrap();
+    assert_eq!(answered, r#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
+    drop(client);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_no_client_knows_is_refused() {
+    let (script, opener) = mute();
+    let _client = connect(opener, Revision::V2025_11_25).await;
+    for (method, code) in [
+        ("x/y", -32601),
+        ("tasks/get", -32601),
+        ("roots/list", -32601),
+        ("sampling/createMessage", -32601),
+        ("elicitation/create", -32602),
+    ] {
+        let request = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": {} });
+        script.newest().receive(request.to_string());
+        let wanted = format!("\"id\":\"{method}\"");
+        let answer = script.newest().wait_for(|sent| sent.contains(&wanted)).await.unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["error"]["code"], code, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_questions_is_refused_beyond_a_bound() {
+    let (script, opener) = mute();
+    // Somebody who never answers.
+    struct Never;
+    impl trunkline_client::InputHandler for Never {
+        fn capabilities(&self) -> trunkline_client::protocol::model::ClientCapabilities {
+            trunkline_client::protocol::model::ClientCapabilities::default().with_roots()
+        }
+        fn answer(
+            &self,
+            _: trunkline_client::Origin,
+            _: trunkline_client::protocol::model::Question,
+        ) -> trunkline_client::BoxFuture<
+            '_,
+            Result<trunkline_client::protocol::model::Answer, trunkline_client::protocol::Refusal>,
+        > {
+            Box::pin(std::future::pending())
+        }
+    }
+    let client =
+        within(Client::builder().input(Never).pin(Revision::V2025_11_25).connect(opener)).await.unwrap();
+    let flood = |first: u64| {
+        for id in first..first + 500 {
+            let request = json!({ "jsonrpc": "2.0", "id": format!("q{id}"), "method": "roots/list" });
+            script.newest().receive(request.to_string());
+        }
+    };
+    let refused = || script.sent()[0].iter().filter(|sent| sent.get("error").is_some()).count();
+    flood(0);
+    settle().await;
+    assert!(refused() >= 500 - 64, "{}", refused());
+    let call = tokio::spawn(client.call("t", json!({})).into_future());
+    script.wait_for("tools/call").await;
+    let before = refused();
+    flood(500);
+    settle().await;
+    assert!(refused() - before >= 500 - 64, "{}", refused() - before);
+    call.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_server_takes_back_is_not_answered() {
+    let (script, opener) = mute();
+    let answers = Answers::new(|_| panic!("it was taken back"))
+        .declaring(trunkline_client::protocol::model::ClientCapabilities::default().with_form());
+    let client = within(Client::builder().input(answers.clone()).pin(Revision::V2025_11_25).connect(opener))
+        .await
+        .unwrap();
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        let id = script.wait_for("tools/call").await["id"].clone();
+        let mock = script.newest();
+        let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+        mock.receive(
+            json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params })
+                .to_string(),
+        );
+        mock.receive(
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "q" } })
+                .to_string(),
+        );
+        settle().await;
+        mock.receive(done(&id));
+    });
+    result.unwrap();
+    assert!(!script.methods()[0].contains(&"(a response)".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_modern_server_is_not_answered_at_all() {
+    let (script, opener) = mute();
+    let _client = connect(opener, Revision::V2026_07_28).await;
+    script.newest().receive(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    settle().await;
+    assert_eq!(script.methods(), [["server/discover"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_the_bound_wait_for_their_turn() {
+    let (script, opener) = mute();
+    let limits = Limits { in_flight: 2, ..Limits::default() };
+    let client =
+        within(Client::builder().limits(limits).pin(Revision::V2025_11_25).connect(opener)).await.unwrap();
+    let calls = futures_util::future::join_all((0..5).map(|_| client.call("t", json!({})).into_future()));
+    let answer = async {
+        for answered in 0..5 {
+            settle().await;
+            let ids: Vec<Value> = script.sent()[0]
+                .iter()
+                .filter(|sent| sent["method"] == "tools/call")
+                .map(|sent| sent["id"].clone())
+                .collect();
+            assert!(ids.len() <= answered + 2, "{ids:?}");
+            script.newest().receive(done(&ids[answered]));
+        }
+    };
+    let (results, ()) = tokio::join!(calls, answer);
+    assert!(results.iter().all(Result::is_ok));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_before_it_was_sent_is_never_sent() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    {
+        let mut call = client.call("t", json!({})).into_future();
+        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx).is_pending()));
+        assert!(polled.await);
+    }
+    settle().await;
+    assert!(!script.methods()[0].contains(&"tools/call".to_owned()));
+    assert!(!script.methods()[0].contains(&"notifications/cancelled".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_dropped_ends_its_connection() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let (script, opener) = mute();
+        let client = connect(opener.clone(), revision).await;
+        let clone = client.clone();
+        drop(client);
+        settle().await;
+        assert!(!script.newest().is_closed());
+        drop(clone);
+        settle().await;
+        assert!(script.newest().is_closed());
+        let client = connect(opener, revision).await;
+        within(client.close()).await;
+        assert!(script.newest().is_closed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_changes_is_opened_again_when_it_ends_and_says_that_something_may_be_missing() {
+    let (script, opener) = Script::new(|_, message| {
+        or_handshake(message, |message| {
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+            let filter = &message["params"]["notifications"];
+            Act::Say(
+                json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                    "params": { "_meta": meta, "notifications": filter } })
+                .to_string(),
+            )
+        })
+    });
+    let client = connect(opener, Revision::V2026_07_28).await;
+    let mut changes = within(client.subscribe(Watch { tools: true, ..Watch::default() })).await.unwrap();
+    for round in 1..=3 {
+        let listen = script.sent()[0].last().unwrap().clone();
+        let mock = script.newest();
+        let change = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+            "params": { "_meta": { "io.modelcontextprotocol/subscriptionId": listen["id"] } } });
+        // Told twice before it is looked at, and once for a stream that is not ours.
+        mock.receive(change.to_string());
+        mock.receive(change.to_string());
+        mock.receive(change.to_string().replace(&format!(":{}", listen["id"]), ":\"other\""));
+        assert_eq!(within(changes.next()).await, Some(Change::Tools));
+        match round {
+            1 => mock.receive(json!({ "jsonrpc": "2.0", "id": listen["id"], "result": { "resultType": "complete" } }).to_string()),
+            _ => mock.receive(
+                json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": listen["id"] } })
+                    .to_string(),
+            ),
+        }
+        assert_eq!(within(changes.next()).await, Some(Change::Missed));
+    }
+    assert_eq!(script.methods()[0].iter().filter(|method| *method == "subscriptions/listen").count(), 4);
+    script.newest().end();
+    assert_eq!(within(changes.next()).await, None);
+}

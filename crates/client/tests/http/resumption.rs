@@ -1,0 +1,198 @@
+//! Streams that end before the response: those of sessions are taken up where they broke, and nothing is ever sent twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use trunkline_client::protocol::Revision;
+use trunkline_client::{Client, Error};
+use trunkline_server::{Context, Tool};
+
+use crate::place::{Place, direct};
+use crate::scripted::{Say, Scripted, Seen, text_event};
+use crate::within;
+
+async fn connect(server: &Scripted, revision: Revision) -> Client {
+    within(direct().pin(revision).connect(server.url.as_str())).await.unwrap()
+}
+
+/// Counts the requests of a kind that came.
+fn count(server: &Scripted, words: &str) -> usize {
+    server.words().iter().filter(|seen| *seen == words).count()
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_is_taken_up_behind_its_last_event() {
+    // The last event that each request names, and what it is told; the standing stream names none.
+    let server = Scripted::start(|seen| match (seen.words().as_str(), seen.header("last-event-id")) {
+        ("tools/call", _) => Say::events("id: a\nretry: 1\ndata:\n\n"),
+        ("GET", Some("a")) => Say::events(
+            "id: b\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\
+             \"params\":{\"progressToken\":2,\"progress\":1}}\n\n",
+        ),
+        // One that breaks before there is a new id leaves the old one as it is.
+        ("GET", Some("b")) if seen.number < 7 => Say::endless_events(": nothing\n\n").and_close(),
+        ("GET", Some("b")) => Say::events(&format!("id: c\n{}", text_event(&json!(2), "at last"))),
+        _ => seen.session().unwrap(),
+    })
+    .await;
+    let client = connect(&server, Revision::V2025_11_25).await;
+    let heard = Arc::new(AtomicUsize::new(0));
+    let told = heard.clone();
+    let call = client.call("t", json!({})).progress(move |_| {
+        told.fetch_add(1, Ordering::SeqCst);
+    });
+    assert_eq!(within(call).await.unwrap().text(), "at last");
+    assert_eq!((heard.load(Ordering::SeqCst), count(&server, "tools/call")), (1, 1));
+    for get in server.seen().iter().filter(|seen| seen.method == "GET") {
+        assert_eq!(get.header("mcp-session-id"), Some("the-session"));
+        assert_eq!(get.header("mcp-protocol-version"), Some("2025-11-25"));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_taken_up_is_lost_and_the_call_is_not_repeated() {
+    type Script = fn(&Seen) -> Say;
+    let table: &[(&str, Script, &str)] = &[
+        ("no id", |_| Say::events(": hello\n\n"), "the stream ended before the response came"),
+        ("no id, cut", |_| Say::endless_events(": hello\n\n").and_close(), "closed"),
+        ("an id that was taken back", |_| Say::events("id: a\ndata:\n\nid:\ndata:\n\n"), "ended before"),
+        (
+            "an event that nobody knows any more",
+            |seen| match seen.words().as_str() {
+                "GET" => Say::status(400, "unknown event"),
+                _ => Say::events("id: a\nretry: 1\ndata:\n\n"),
+            },
+            "HTTP 400: unknown event",
+        ),
+        (
+            "a stream that nobody offers",
+            |seen| match seen.words().as_str() {
+                "GET" => Say::status(405, ""),
+                _ => Say::events("id: a\nretry: 1\ndata:\n\n"),
+            },
+            "HTTP 405",
+        ),
+        (
+            "a session that is gone",
+            |seen| match seen.words().as_str() {
+                "GET" => Say::status(404, ""),
+                _ => Say::events("id: a\nretry: 1\ndata:\n\n"),
+            },
+            "does not know the session",
+        ),
+    ];
+    for (what, script, expected) in table {
+        let server = Scripted::start(|seen| match seen.header("last-event-id") {
+            None if seen.method == "GET" => Say::status(405, ""),
+            None if seen.words() != "tools/call" => seen.session().unwrap(),
+            _ => script(seen),
+        })
+        .await;
+        let client = connect(&server, Revision::V2025_11_25).await;
+        let error = within(client.call("t", json!({}))).await.unwrap_err();
+        assert!(error.to_string().contains(expected) && error.may_have_run(), "{what}: {error}");
+        assert_eq!((count(&server, "tools/call"), count(&server, "initialize")), (1, 1), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn taking_up_a_stream_is_given_up_after_a_few_failures() {
+    let server = Scripted::start(|seen| match (seen.words().as_str(), seen.header("last-event-id")) {
+        ("tools/call", _) => Say::events("id: a\nretry: 1\ndata:\n\n"),
+        ("GET", Some(_)) if seen.number % 2 == 0 => Say::status(503, ""),
+        ("GET", Some(_)) => Say::bytes(""),
+        _ => seen.session().unwrap(),
+    })
+    .await;
+    let client = connect(&server, Revision::V2025_11_25).await;
+    let error = within(client.call("t", json!({}))).await.unwrap_err();
+    assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
+    let resumed = server.seen().iter().filter(|seen| seen.header("last-event-id").is_some()).count();
+    assert_eq!((resumed, count(&server, "tools/call")), (5, 1));
+}
+
+#[tokio::test]
+async fn a_stream_of_a_request_that_stands_alone_is_never_taken_up() {
+    let server =
+        Scripted::start(|seen| seen.discover().unwrap_or_else(|| Say::events("id: a\nretry: 1\ndata:\n\n")))
+            .await;
+    let client = connect(&server, Revision::NEWEST).await;
+    let error = within(client.call("t", json!({}))).await.unwrap_err();
+    assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
+    assert_eq!(server.words(), ["server/discover", "tools/call"]);
+}
+
+#[tokio::test]
+async fn a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not_repeated() {
+    for revision in [Revision::V2025_06_18, Revision::NEWEST] {
+        for is_stream in [false, true] {
+            let answer = move |seen: &Seen| {
+                if is_stream {
+                    return Say::events(&seen.text_event("whole"));
+                }
+                seen.result(json!({ "content": [{ "type": "text", "text": "whole" }] }))
+            };
+            let cut_at = Arc::new(AtomicUsize::new(0));
+            let server = Scripted::start({
+                let cut_at = cut_at.clone();
+                move |seen| match seen.words().as_str() {
+                    "tools/call" => answer(seen).cut(cut_at.load(Ordering::SeqCst)),
+                    _ if revision == Revision::NEWEST => seen.discover().unwrap(),
+                    _ => seen.session().unwrap(),
+                }
+            })
+            .await;
+            let client = connect(&server, revision).await;
+            let mut at = 0;
+            loop {
+                cut_at.store(at, Ordering::SeqCst);
+                let before = count(&server, "tools/call");
+                let outcome = within(client.call("t", json!({}))).await;
+                assert_eq!(count(&server, "tools/call"), before + 1, "at {at}");
+                match outcome {
+                    // The end of a stream that has said everything is not waited for.
+                    Ok(result) => {
+                        assert_eq!(result.text(), "whole");
+                        break;
+                    }
+                    Err(error) => assert!(error.may_have_run(), "at {at}: {error}"),
+                }
+                at += 1;
+            }
+            assert!(at > 150, "{revision} {is_stream}: {at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_the_real_server_that_let_their_clients_go_are_come_back_for() {
+    let place = Place::start().await;
+    let tool = Tool::new("release").run(async |cx: Context| {
+        for step in 1..=3 {
+            cx.progress(step, 3);
+            cx.release_stream(Duration::from_millis(20));
+            tokio::time::sleep(Duration::from_millis(60)).await;
+        }
+        "came back"
+    });
+    place.parts.add(tool).unwrap();
+    for revision in Revision::ALL {
+        let builder = direct().pin(revision).connect(place.url("http", "/mcp"));
+        let client = within(builder).await.unwrap();
+        let calls = (0..4).map(|_| {
+            let heard = Arc::new(AtomicUsize::new(0));
+            let told = heard.clone();
+            let call = client.call("release", json!({})).progress(move |progress| {
+                told.fetch_max(progress.progress as usize, Ordering::SeqCst);
+            });
+            async move { (call.await.unwrap().text(), heard.load(Ordering::SeqCst)) }
+        });
+        for outcome in within(futures_util::future::join_all(calls)).await {
+            assert_eq!(outcome, ("came back".to_owned(), 3), "{revision}");
+        }
+        within(client.close()).await;
+    }
+    place.is_left_alone().await;
+}

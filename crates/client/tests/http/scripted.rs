@@ -1,0 +1,269 @@
+//! Servers that are only scripts: a function of each request says what is written.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+/// A server that is a script, and what it has seen.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    pub(crate) url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    /// Told when a client leaves while it could have heard more.
+    left: Arc<Notify>,
+}
+
+/// A request that a script has seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// How many came before it.
+    pub(crate) number: usize,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Value,
+}
+
+/// What a script says to a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Say {
+    bytes: Vec<u8>,
+    then: Then,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// The connection stays, for the next request.
+    Keep,
+    /// The connection is closed.
+    Close,
+    /// Nothing more is said, and the connection stays open.
+    Hang,
+    /// The same is said over and over.
+    Repeat,
+}
+
+impl Scripted {
+    pub(crate) async fn start(script: impl Fn(&Seen) -> Say + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let scripted = Self { url, seen: Arc::default(), left: Arc::default() };
+        let (script, seen, left) = (Arc::new(script), scripted.seen.clone(), scripted.left.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(converse(stream, script.clone(), seen.clone(), left.clone()));
+            }
+        });
+        scripted
+    }
+
+    /// Returns the requests so far, in the order in which they came.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Returns what the requests were, in few words.
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.seen().iter().map(Seen::words).collect()
+    }
+
+    /// Waits until a client leaves that could have heard more.
+    pub(crate) async fn is_left(&self) {
+        crate::within(self.left.notified()).await;
+    }
+
+    /// Waits until there was a request of these words.
+    pub(crate) async fn has_seen(&self, words: &str) -> Seen {
+        crate::within(async {
+            loop {
+                if let Some(seen) = self.seen().into_iter().find(|seen| seen.words() == words) {
+                    return seen;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+    }
+}
+
+impl Seen {
+    /// Says what the request was: the method of the protocol, or that of HTTP if it has none.
+    pub(crate) fn words(&self) -> String {
+        match (self.body["method"].as_str(), self.body.get("id")) {
+            (Some(method), _) => method.to_owned(),
+            (None, Some(_)) => "answer".to_owned(),
+            (None, None) => self.method.clone(),
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    /// Answers with a result.
+    pub(crate) fn result(&self, result: Value) -> Say {
+        Say::json(200, &json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result }))
+    }
+
+    /// Answers with an error.
+    pub(crate) fn error(&self, status: u16, code: i64, data: Value) -> Say {
+        let error = json!({ "code": code, "message": "no", "data": data });
+        Say::json(status, &json!({ "jsonrpc": "2.0", "id": self.body["id"], "error": error }))
+    }
+
+    /// Returns the result of a tool as the event of a stream.
+    pub(crate) fn text_event(&self, text: &str) -> String {
+        text_event(&self.body["id"], text)
+    }
+
+    /// Does what every session needs, in the revision that is asked for; there is no standing stream.
+    pub(crate) fn session(&self) -> Option<Say> {
+        Some(match self.words().as_str() {
+            "server/discover" => self.error(404, -32601, Value::Null),
+            "initialize" => self
+                .result(json!({ "protocolVersion": self.body["params"]["protocolVersion"],
+                    "serverInfo": { "name": "s", "version": "1" },
+                    "capabilities": { "tools": { "listChanged": true } } }))
+                .with("mcp-session-id", "the-session"),
+            "notifications/initialized" | "notifications/cancelled" => Say::status(202, ""),
+            "GET" => Say::status(405, ""),
+            "DELETE" => Say::status(204, ""),
+            _ => return None,
+        })
+    }
+
+    /// Does what every modern server needs.
+    pub(crate) fn discover(&self) -> Option<Say> {
+        (self.words() == "server/discover").then(|| {
+            self.result(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
+                "cacheScope": "private", "capabilities": { "tools": {} } }))
+        })
+    }
+}
+
+/// Returns the result of a tool as the event of a stream.
+pub(crate) fn text_event(id: &Value, text: &str) -> String {
+    let result = json!({ "content": [{ "type": "text", "text": text }] });
+    format!("data: {}\n\n", json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+}
+
+impl Say {
+    /// Writes these bytes, whatever they are, and closes.
+    pub(crate) fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { bytes: bytes.into(), then: Then::Close }
+    }
+
+    /// Answers with a status and a text for people.
+    pub(crate) fn status(status: u16, body: &str) -> Self {
+        let length =
+            if status == 204 { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+        let head = format!("HTTP/1.1 {status} Status\r\n{length}");
+        Self { bytes: format!("{head}\r\n{body}").into(), then: Then::Keep }
+    }
+
+    /// Answers with JSON.
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        Self::status(status, &body.to_string()).with("content-type", "application/json")
+    }
+
+    /// Answers with a stream that ends.
+    pub(crate) fn events(events: &str) -> Self {
+        let mut said = Self::endless_events(events);
+        said.bytes.extend(b"0\r\n\r\n");
+        Self { then: Then::Keep, ..said }
+    }
+
+    /// Answers with a stream that never ends.
+    pub(crate) fn endless_events(events: &str) -> Self {
+        let mut bytes =
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                .to_vec();
+        if !events.is_empty() {
+            bytes.extend(format!("{:x}\r\n{events}\r\n", events.len()).into_bytes());
+        }
+        Self { bytes, then: Then::Hang }
+    }
+
+    /// Says nothing at all.
+    pub(crate) fn nothing() -> Self {
+        Self { bytes: Vec::new(), then: Then::Hang }
+    }
+
+    /// Adds a header.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        let line = format!("{name}: {value}\r\n");
+        let at = self.bytes.windows(2).position(|window| window == b"\r\n").unwrap() + 2;
+        self.bytes.splice(at..at, line.into_bytes());
+        self
+    }
+
+    /// Says only so many bytes of it, and closes.
+    pub(crate) fn cut(mut self, at: usize) -> Self {
+        self.bytes.truncate(at);
+        Self { then: Then::Close, ..self }
+    }
+
+    /// Says all of it, and closes.
+    pub(crate) fn and_close(self) -> Self {
+        Self { then: Then::Close, ..self }
+    }
+
+    /// Says the last part of it over and over.
+    pub(crate) fn forever(self) -> Self {
+        Self { then: Then::Repeat, ..self }
+    }
+}
+
+async fn converse(
+    mut stream: TcpStream,
+    script: Arc<impl Fn(&Seen) -> Say>,
+    all: Arc<Mutex<Vec<Seen>>>,
+    left: Arc<Notify>,
+) -> Option<()> {
+    loop {
+        let mut seen = read_request(&mut stream).await?;
+        {
+            let mut all = all.lock().unwrap();
+            seen.number = all.len();
+            all.push(seen.clone());
+        }
+        let Say { bytes, then } = script(&seen);
+        stream.write_all(&bytes).await.ok()?;
+        match then {
+            Then::Keep => {}
+            Then::Close => return None,
+            Then::Hang => {
+                while stream.read_u8().await.is_ok() {}
+                left.notify_one();
+            }
+            Then::Repeat => {
+                let body = bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
+                while stream.write_all(&bytes[body..]).await.is_ok() {}
+            }
+        }
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let mut lines = head.split("\r\n");
+    let mut first = lines.next()?.split(' ');
+    let (method, path) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let headers: HashMap<_, _> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+    Some(Seen { number: 0, method, path, headers, body })
+}

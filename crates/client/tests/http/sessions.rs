@@ -1,0 +1,274 @@
+//! What belongs to a session: its id, its standing stream, its end, and what happens when the server has forgotten it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::{Change, Client, Error, Watch};
+
+use crate::place::direct;
+use crate::scripted::{Say, Scripted, Seen};
+use crate::within;
+
+async fn connect(server: &Scripted) -> Client {
+    within(direct().pin(Revision::V2025_11_25).connect(server.url.as_str())).await.unwrap()
+}
+
+fn echo(seen: &Seen) -> Say {
+    seen.result(json!({ "content": [{ "type": "text", "text": seen.body["params"]["name"] }] }))
+}
+
+#[tokio::test]
+async fn every_request_names_the_session_and_the_version_and_the_end_is_told() {
+    let server = Scripted::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
+    let client = connect(&server).await;
+    assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
+    within(client.close()).await;
+    let seen = server.seen();
+    assert_eq!(seen.last().unwrap().words(), "DELETE");
+    for request in &seen {
+        let is_first = request.words() == "initialize";
+        let expected = (!is_first).then_some(("the-session", "2025-11-25"));
+        let found = request.header("mcp-session-id").zip(request.header("mcp-protocol-version"));
+        assert_eq!(found, expected, "{request:?}");
+        let accept = match request.method.as_str() {
+            "POST" => "application/json, text/event-stream",
+            _ => "text/event-stream",
+        };
+        assert_eq!(request.header("accept"), Some(accept), "{request:?}");
+        assert!(request.header("mcp-method").is_none() && request.header("mcp-name").is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_dropped_ends_its_session_too() {
+    let server = Scripted::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
+    drop(connect(&server).await);
+    assert_eq!(server.has_seen("DELETE").await.header("mcp-session-id"), Some("the-session"));
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_no_sessions_is_told_of_none() {
+    let server = Scripted::start(|seen| match seen.words().as_str() {
+        "initialize" => seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} })),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    let client = connect(&server).await;
+    assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
+    within(client.close()).await;
+    assert!(server.seen().iter().all(|seen| seen.header("mcp-session-id").is_none()));
+    assert!(!server.words().contains(&"DELETE".to_owned()));
+}
+
+#[tokio::test]
+async fn notifications_are_taken_by_any_status_that_says_so() {
+    for (status, body) in [(202, ""), (200, ""), (204, ""), (200, "{}"), (202, "Accepted")] {
+        let server = Scripted::start(move |seen| match seen.words().as_str() {
+            "notifications/initialized" => Say::status(status, body),
+            _ => seen.session().unwrap_or_else(|| echo(seen)),
+        })
+        .await;
+        let client = connect(&server).await;
+        assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a", "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_of_a_session_that_is_none_is_refused() {
+    for id in ["a b", "", &"x".repeat(2000)] {
+        let id = id.to_owned();
+        let server = Scripted::start(move |seen| match seen.words().as_str() {
+            "initialize" => seen
+                .result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                .with("mcp-session-id", &id),
+            _ => seen.session().unwrap(),
+        })
+        .await;
+        let Err(Error::Unreachable(error)) = within(direct().connect(server.url.as_str())).await else {
+            panic!()
+        };
+        assert!(error.cause.contains("printable ASCII"), "{error}");
+    }
+}
+
+/// Forgets a session at the requests of these numbers, counted from the first call.
+fn forgetful(forgets: impl Fn(usize) -> bool + Send + Sync + 'static) -> impl Fn(&Seen) -> Say {
+    let (calls, sessions) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+    move |seen| match seen.words().as_str() {
+        "initialize" => {
+            let number = sessions.fetch_add(1, Ordering::SeqCst);
+            seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                .with("mcp-session-id", &format!("session-{number}"))
+        }
+        "tools/call" if forgets(calls.fetch_add(1, Ordering::SeqCst)) => seen.error(404, -32001, Value::Null),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() {
+    let server = Scripted::start(forgetful(|call| call == 1)).await;
+    let client = connect(&server).await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(within(client.call(name, json!({}))).await.unwrap().text(), name);
+    }
+    let calls: Vec<_> = server
+        .seen()
+        .into_iter()
+        .filter(|seen| seen.words() == "tools/call")
+        .map(|seen| {
+            (seen.body["params"]["name"].as_str().unwrap().to_owned(), seen.headers["mcp-session-id"].clone())
+        })
+        .collect();
+    let expected = [("a", "session-0"), ("b", "session-0"), ("b", "session-1"), ("c", "session-1")];
+    assert_eq!(calls, expected.map(|(name, session)| (name.to_owned(), session.to_owned())));
+    let words = server.words();
+    assert_eq!(words.iter().filter(|words| *words == "initialize").count(), 2);
+    assert_eq!(words.iter().filter(|words| *words == "notifications/initialized").count(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
+    let server = Scripted::start(forgetful(|_| true)).await;
+    let client = connect(&server).await;
+    let error = within(client.call("a", json!({}))).await.unwrap_err();
+    assert!(error.to_string().contains("does not know the session"), "{error}");
+    assert!(!error.may_have_run());
+    assert_eq!(server.words().iter().filter(|words| *words == "tools/call").count(), 2);
+}
+
+#[tokio::test]
+async fn many_calls_that_lose_one_session_open_one() {
+    let server = Scripted::start(forgetful(|call| call < 8)).await;
+    let client = connect(&server).await;
+    let calls = (0..8).map(|number| client.call(number.to_string(), json!({})).into_future());
+    for (number, result) in within(futures_util::future::join_all(calls)).await.into_iter().enumerate() {
+        assert_eq!(result.unwrap().text(), number.to_string());
+    }
+    assert_eq!(server.words().iter().filter(|words| *words == "initialize").count(), 2);
+}
+
+#[tokio::test]
+async fn the_standing_stream_tells_of_changes_and_is_taken_up_where_it_broke() {
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("last-event-id")) {
+        ("GET", None) => Say::events(&format!("id: 7\nretry: 1\ndata: {changed}\n\n")),
+        ("GET", Some("7")) => Say::endless_events(&format!("data:\n\nid: 8\ndata: {changed}\n\n")),
+        ("GET", other) => panic!("there is no event {other:?}"),
+        _ => seen.session().unwrap(),
+    })
+    .await;
+    let client = connect(&server).await;
+    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    // Two that nobody has looked at yet are one.
+    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+    within(async {
+        while server.words().iter().filter(|words| *words == "GET").count() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pings_and_questions_on_the_standing_stream_are_answered() {
+    let questions = "data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n\
+                     data: {\"jsonrpc\":\"2.0\",\"id\":\"r\",\"method\":\"roots/list\"}\n\n";
+    let server = Scripted::start(move |seen| match seen.words().as_str() {
+        "GET" => Say::endless_events(questions),
+        "answer" => Say::status(202, ""),
+        _ => seen.session().unwrap(),
+    })
+    .await;
+    let client = connect(&server).await;
+    let answers = within(async {
+        loop {
+            let answers: Vec<_> = server.seen().into_iter().filter(|s| s.words() == "answer").collect();
+            if answers.len() == 2 {
+                break answers;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let answer = |id: &str| answers.iter().find(|seen| seen.body["id"] == id).unwrap().body.clone();
+    assert_eq!(answer("p")["result"], json!({}));
+    // Nobody said that this client had any.
+    assert_eq!(answer("r")["error"]["code"], json!(-32601));
+    drop(client);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lost() {
+    let server = Scripted::start(|seen| match seen.words().as_str() {
+        "GET" => Say::endless_events(""),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    for _ in 0..20 {
+        let client = connect(&server).await;
+        assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
+    }
+    let words = server.words();
+    let words: Vec<_> =
+        words.iter().filter(|words| ["GET", "tools/call"].contains(&words.as_str())).collect();
+    assert!(words.chunks(2).all(|pair| *pair == ["GET", "tools/call"]), "{words:?}");
+}
+
+#[tokio::test]
+async fn a_standing_stream_that_fails_does_no_harm() {
+    for said in [
+        Say::status(405, ""),
+        Say::status(404, ""),
+        Say::status(500, ""),
+        Say::status(401, ""),
+        Say::status(200, "<html>"),
+        Say::json(200, &json!({})),
+        Say::bytes("nonsense"),
+        Say::endless_events("data: nonsense\n\n"),
+    ] {
+        let said_too = said.clone();
+        let server = Scripted::start(move |seen| match seen.words().as_str() {
+            "GET" => said_too.clone(),
+            _ => seen.session().unwrap_or_else(|| echo(seen)),
+        })
+        .await;
+        let client = connect(&server).await;
+        assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a", "{said:?}");
+        within(client.close()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_is_cancelled_as_its_era_wants_it() {
+    for revision in [Revision::V2025_11_25, Revision::NEWEST] {
+        let server = Scripted::start(move |seen| {
+            let opened = if revision == Revision::NEWEST { seen.discover() } else { seen.session() };
+            opened.unwrap_or_else(|| match seen.body["params"]["name"].as_str() {
+                Some("hang") => Say::endless_events(": working\n\n"),
+                _ => echo(seen),
+            })
+        })
+        .await;
+        let client = within(direct().pin(revision).connect(server.url.as_str())).await.unwrap();
+        let call = client.call("hang", json!({})).into_future();
+        tokio::select! {
+            _ = call => panic!("it never ends"),
+            _ = server.has_seen("tools/call") => {}
+        }
+        if revision == Revision::NEWEST {
+            // The server hears of it by the end of the connection, and of nothing else.
+            server.is_left().await;
+            assert_eq!(server.words(), ["server/discover", "tools/call"]);
+        } else {
+            let cancelled = server.has_seen("notifications/cancelled").await;
+            let call = server.has_seen("tools/call").await;
+            assert_eq!(cancelled.body["params"]["requestId"], call.body["id"]);
+            assert_eq!(cancelled.header("mcp-session-id"), Some("the-session"));
+        }
+        assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a", "{revision}");
+    }
+}

@@ -1,0 +1,222 @@
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::config::Fault;
+
+/// An argument of a described command, as a file has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArgumentConfig {
+    /// What a value of it is. Default a string.
+    #[serde(default, rename = "type")]
+    pub kind: ArgumentKind,
+    /// What it is for, for the model to read.
+    pub description: Option<String>,
+    /// What it is unless it is given.
+    pub default: Option<Value>,
+    /// Whether it has to be given. Default yes, unless it has a default or is a flag.
+    pub required: Option<bool>,
+    /// Whether there may be several values of it.
+    #[serde(default)]
+    pub repeated: bool,
+    /// The values that it may have.
+    #[serde(rename = "enum")]
+    pub choices: Option<Vec<Value>>,
+    /// The least that a number may be, or the fewest characters of a string.
+    pub min: Option<f64>,
+    /// The most that a number may be, or the most characters of a string.
+    pub max: Option<f64>,
+    /// A regular expression that a string has to match.
+    pub pattern: Option<String>,
+    /// The word that stands for a boolean that is true, such as `--verbose`; for one that is false there is none.
+    pub flag: Option<String>,
+    /// Whether the value is a program of its own, such as a statement of SQL, all of which is for the caller to choose.
+    #[serde(default)]
+    pub program: bool,
+    /// Whether a value that begins with `-` may stand where the program could read it as an option. Default no.
+    #[serde(default)]
+    pub allow_dash: bool,
+}
+
+/// What one value of an argument is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum ArgumentKind {
+    /// A text.
+    #[default]
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// True or false.
+    Boolean,
+}
+
+impl ArgumentKind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::String => value.is_string(),
+            Self::Integer => value.is_i64() || value.is_u64(),
+            Self::Number => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+        }
+    }
+
+    /// Writes a value as a word; `None` if it is of another kind.
+    fn text(self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (Self::String, Value::String(text)) => Some(text.clone()),
+            (Self::Integer, Value::Number(number)) => whole(number),
+            (Self::Number, Value::Number(number)) => Some(number.to_string()),
+            (Self::Boolean, Value::Bool(value)) => Some(value.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a whole number without a fraction, even where it came with one.
+fn whole(number: &serde_json::Number) -> Option<String> {
+    if number.is_i64() || number.is_u64() {
+        return Some(number.to_string());
+    }
+    let float =
+        number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0)?;
+    Some(format!("{float:.0}"))
+}
+
+/// An argument that has been checked.
+#[derive(Clone, Debug)]
+pub(super) struct Argument {
+    pub(super) name: String,
+    pub(super) config: ArgumentConfig,
+    pub(super) required: bool,
+}
+
+impl Argument {
+    /// Checks an argument, and adds what is wrong with it.
+    pub(super) fn new(name: String, config: ArgumentConfig, faults: &mut Vec<Fault>) -> Self {
+        let place = |key: &str| vec!["arguments".to_owned(), name.clone(), key.to_owned()];
+        let mut fault = |key: &str, what: String| faults.push(Fault { keys: place(key), what });
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.len() > 64 || !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(legal)
+        {
+            fault(
+                "",
+                "its name has to be a letter, and then up to 63 letters, digits, `_` and `-`".to_owned(),
+            );
+        }
+        let kind = config.kind;
+        if let Some(default) = config.default.as_ref().filter(|default| !config.takes(default)) {
+            fault("default", format!("{default} is not {}", config.described()));
+        }
+        if let Some(other) = config.choices.iter().flatten().find(|choice| !kind.takes(choice)) {
+            fault("enum", format!("{other} is no {}", kind.name()));
+        }
+        if config.choices.as_ref().is_some_and(Vec::is_empty) {
+            fault("enum", "it has no values".to_owned());
+        }
+        if let (Some(min), Some(max)) = (config.min, config.max)
+            && min > max
+        {
+            fault("min", format!("{min} is more than `max`, which is {max}"));
+        }
+        let bounded = config.min.is_some() || config.max.is_some();
+        if bounded && kind == ArgumentKind::Boolean {
+            fault("min", "a boolean has no least and no most".to_owned());
+        }
+        if config.pattern.is_some() && kind != ArgumentKind::String {
+            fault("pattern", "only a string can match a pattern".to_owned());
+        }
+        if config.flag.is_some() && (kind != ArgumentKind::Boolean || config.repeated) {
+            fault("flag", "only one boolean can be a flag".to_owned());
+        }
+        if config.flag.as_ref().is_some_and(|flag| !flag.starts_with('-')) {
+            fault("flag", "a flag begins with `-`".to_owned());
+        }
+        if config.required == Some(true) && config.default.is_some() {
+            fault("required", "what has a default need not be given".to_owned());
+        }
+        let required = config.required.unwrap_or(config.default.is_none() && config.flag.is_none());
+        Self { name, config, required }
+    }
+
+    /// Returns the JSON Schema of the argument.
+    pub(super) fn schema(&self) -> Value {
+        let config = &self.config;
+        let mut one = Map::new();
+        one.insert("type".to_owned(), config.kind.name().into());
+        let (least, most) = match config.kind {
+            ArgumentKind::String => ("minLength", "maxLength"),
+            _ => ("minimum", "maximum"),
+        };
+        for (key, bound) in [(least, config.min), (most, config.max)] {
+            one.extend(bound.map(|bound| (key.to_owned(), number(bound))));
+        }
+        one.extend(config.pattern.as_ref().map(|pattern| ("pattern".to_owned(), json!(pattern))));
+        one.extend(config.choices.as_ref().map(|choices| ("enum".to_owned(), json!(choices))));
+        let mut schema = if config.repeated {
+            let least = usize::from(self.required);
+            Map::from_iter([("type".to_owned(), json!("array")), ("items".to_owned(), one.into())])
+                .into_iter()
+                .chain((least > 0).then(|| ("minItems".to_owned(), json!(least))))
+                .collect()
+        } else {
+            one
+        };
+        schema.extend(config.description.as_ref().map(|text| ("description".to_owned(), json!(text))));
+        schema.extend(config.default.as_ref().map(|default| ("default".to_owned(), default.clone())));
+        schema.into()
+    }
+
+    /// Returns the words of the values that a call gives, or of the default; `None` if there are none.
+    ///
+    /// # Errors
+    /// A value is of another kind.
+    pub(super) fn texts(&self, given: Option<&Value>) -> Result<Option<Vec<String>>, ()> {
+        let Some(value) = given.or(self.config.default.as_ref()) else { return Ok(None) };
+        let text = |value| self.config.kind.text(value).ok_or(());
+        match (self.config.repeated, value) {
+            (true, Value::Array(values)) => values.iter().map(text).collect::<Result<_, ()>>().map(Some),
+            (true, _) => Err(()),
+            (false, value) => Ok(Some(vec![text(value)?])),
+        }
+    }
+}
+
+impl ArgumentConfig {
+    fn takes(&self, value: &Value) -> bool {
+        match (self.repeated, value) {
+            (true, Value::Array(values)) => values.iter().all(|value| self.kind.takes(value)),
+            (true, _) => false,
+            (false, value) => self.kind.takes(value),
+        }
+    }
+
+    pub(super) fn described(&self) -> String {
+        match (self.repeated, self.kind.name()) {
+            (true, kind) => format!("a list of {kind}s"),
+            (false, "integer") => "an integer".to_owned(),
+            (false, kind) => format!("a {kind}"),
+        }
+    }
+}
+
+/// Writes a bound as a whole number where it is one, as schemas have it.
+fn number(bound: f64) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "it was just seen to be whole and small")]
+    if bound.fract() == 0.0 && bound.abs() <= 9_007_199_254_740_992.0 {
+        json!(bound as i64)
+    } else {
+        json!(bound)
+    }
+}

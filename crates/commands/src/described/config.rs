@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::argument::ArgumentConfig;
+use super::units::{Size, Time};
+
+/// A command as a file describes it, in a table `[commands.NAME]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandConfig {
+    /// What it does, for the model to read.
+    pub description: Option<String>,
+    /// What humans call it.
+    pub title: Option<String>,
+    /// The program and its arguments, with `{name}` where a value goes.
+    pub argv: Option<Vec<Item>>,
+    /// A script instead, which finds the values in its environment or in a file, and never in its text.
+    pub script: Option<Script>,
+    /// What runs the script, which is given to it as its last word. Default `["sh", "-eu", "-c"]`.
+    pub interpreter: Option<Vec<String>>,
+    /// Where a script finds the values.
+    #[serde(default)]
+    pub pass: Pass,
+    /// The arguments by their names.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, ArgumentConfig>,
+    /// The folder that it runs in, from that of the file. Default that of the file.
+    pub cwd: Option<String>,
+    /// Variables of its environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Variables of our own environment that it gets too.
+    #[serde(default)]
+    pub inherit: Vec<String>,
+    /// How long it may run. Default 60 s.
+    timeout: Option<Time>,
+    /// How much of its standard output is kept. Default 1 MiB.
+    output_limit: Option<Size>,
+    /// What its standard output is.
+    #[serde(default)]
+    pub output: Output,
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// It may destroy something.
+    pub destructive: Option<bool>,
+    /// Running it twice does no more than running it once.
+    pub idempotent: Option<bool>,
+    /// It deals with things outside of this machine.
+    pub open_world: Option<bool>,
+    /// The user is asked before it runs, with `true` or in these words, which may have `{name}` in them.
+    pub confirm: Option<Confirmation>,
+}
+
+impl CommandConfig {
+    pub(super) fn timeout(&self) -> Option<std::time::Duration> {
+        self.timeout.map(|Time(time)| time)
+    }
+
+    pub(super) fn output_limit(&self) -> Option<usize> {
+        self.output_limit.map(|Size(size)| size)
+    }
+}
+
+/// What a described command has that is wrong, and where: the keys lead to it from the command's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The way to it; a number stands for an element of a list.
+    pub keys: Vec<String>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Fault {
+    pub(super) fn at(keys: &[&str], what: impl Into<String>) -> Self {
+        Self { keys: keys.iter().map(ToString::to_string).collect(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.keys.join("."), self.what)
+    }
+}
+
+/// One element of an argument vector: a word, or words that are there only together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// One word, which is left out if it has the place of a value that is not given.
+    Word(String),
+    /// Several words, which are left out together.
+    Together(Vec<String>),
+}
+
+impl Item {
+    /// Returns its words.
+    pub(super) fn words(&self) -> &[String] {
+        match self {
+            Self::Word(word) => std::slice::from_ref(word),
+            Self::Together(words) => words,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Item;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word or a list of words")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Item, E> {
+                Ok(Item::Word(word.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Item, A::Error> {
+                let mut together = Vec::new();
+                while let Some(word) = words.next_element()? {
+                    together.push(word);
+                }
+                Ok(Item::Together(together))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// The text of a script, in which `${NAME}` is the script's own and no variable of the file.
+///
+/// The name is the one by which the reader of `trunkline.toml` knows that.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename = "trunkline_config::Verbatim")]
+pub struct Script(pub String);
+
+/// Where a script finds the values of its arguments.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Pass {
+    /// In its environment: that of `branch-name` is `ARG_BRANCH_NAME`.
+    #[default]
+    Environment,
+    /// In a file of JSON whose path is in `ARGUMENTS_FILE`.
+    File,
+}
+
+/// What the standard output of a command is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// Text.
+    #[default]
+    Text,
+    /// JSON, which becomes structured content.
+    Json,
+}
+
+/// How the user is asked before a command runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// Not at all, or in words of ours.
+    Asked(bool),
+    /// In these words.
+    Words(String),
+}
+
+impl<'de> Deserialize<'de> for Confirmation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = Confirmation;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false or a question")
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, asked: bool) -> Result<Confirmation, E> {
+                Ok(Confirmation::Asked(asked))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, words: &str) -> Result<Confirmation, E> {
+                Ok(Confirmation::Words(words.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}

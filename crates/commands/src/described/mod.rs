@@ -1,0 +1,19 @@
+//! Commands that are described in a file: their argument vector with places for values, and what is known of those.
+
+mod argument;
+mod config;
+mod file;
+mod interpreter;
+mod settings;
+mod template;
+mod tool;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::argument::ArgumentConfig;
+pub use self::config::{CommandConfig, Fault};
+pub use self::settings::{ManifestsConfig, PolicyConfig};
+pub use self::template::DescribedError;
+pub use self::tool::{Described, DescribedSet, Prepared};

@@ -1,0 +1,281 @@
+use serde_json::{Map, Value};
+
+use super::argument::{Argument, ArgumentKind};
+use super::config::{Fault, Item};
+use super::interpreter::reads_as_program;
+use crate::tree::{MOST_LINE_BYTES, MOST_WORD_BYTES};
+
+/// Why a call cannot become a command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescribedError {
+    /// There is no such argument.
+    #[error("`{0}` is not one of its arguments")]
+    Unknown(String),
+    /// An argument is missing.
+    #[error("`{0}` is missing")]
+    Missing(String),
+    /// The value is not of the argument's type.
+    #[error("the value of `{argument}` has to be {wanted}")]
+    WrongType {
+        /// The argument.
+        argument: String,
+        /// What it should be.
+        wanted: String,
+    },
+    /// No command line can carry the value.
+    #[error("`{0}` has a NUL character, which no command line can carry")]
+    Nul(String),
+    /// A value is too long.
+    #[error("`{argument}` has {bytes} bytes; a command line takes at most {MOST_WORD_BYTES}")]
+    TooLong {
+        /// The argument.
+        argument: String,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// All values together are too long.
+    #[error("the arguments have {0} bytes together; at most {MOST_LINE_BYTES} are taken")]
+    LineTooLong(usize),
+    /// The program would take the value for an option.
+    #[error("`{0}` begins with `-`, which the command could read as an option")]
+    Dash(String),
+    /// The file for the arguments cannot be written.
+    #[error("the file for the arguments cannot be written: {0}")]
+    File(String),
+}
+
+/// An argument vector with places for values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Template {
+    items: Vec<Vec<Word>>,
+}
+
+/// A word with places for values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pieces: Vec<Piece>,
+    /// A `--` stands before it, so that no program takes it for an option.
+    escaped: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// The place of an argument, by its number.
+    Place(usize),
+}
+
+impl Template {
+    /// Reads an argument vector, and adds what is wrong with it.
+    pub(super) fn read(items: &[Item], arguments: &[Argument], faults: &mut Vec<Fault>) -> Self {
+        let mut template = Self::default();
+        let mut before: Vec<&str> = Vec::new();
+        let mut escaped = false;
+        for (at, item) in items.iter().enumerate() {
+            let mut together = Vec::new();
+            for word in item.words() {
+                let place = at.to_string();
+                match Word::read(word, arguments) {
+                    Ok(read) => {
+                        let read = Word { escaped, ..read };
+                        faults.extend(
+                            read.faults(at, &before, arguments)
+                                .map(|what| Fault::at(&["argv", &place], what)),
+                        );
+                        together.push(read);
+                    }
+                    Err(what) => faults.push(Fault::at(&["argv", &place], what)),
+                }
+                escaped |= word == "--";
+                before.push(word);
+            }
+            template.items.push(together);
+        }
+        if template.items.first().is_none_or(Vec::is_empty) {
+            faults.push(Fault::at(&["argv"], "it names no program"));
+        }
+        template
+    }
+
+    /// Returns the arguments that have a place.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        self.items.iter().flatten().flat_map(Word::places)
+    }
+
+    /// Writes the words for values, by the number of their argument; `None` is one that is not given.
+    pub(super) fn fill(
+        &self,
+        arguments: &[Argument],
+        values: &[Option<Vec<String>>],
+    ) -> Result<Vec<String>, DescribedError> {
+        let mut line = Vec::new();
+        for item in &self.items {
+            let given = |at: usize| values.get(at).is_some_and(Option::is_some);
+            if item.iter().flat_map(Word::places).all(given) {
+                for word in item {
+                    line.extend(word.fill(arguments, values)?);
+                }
+            }
+        }
+        let bytes: usize = line.iter().map(|word| word.len() + 1).sum();
+        if bytes > MOST_LINE_BYTES { Err(DescribedError::LineTooLong(bytes)) } else { Ok(line) }
+    }
+}
+
+impl Word {
+    /// Reads a word; `{name}` is a place, `{{` and `}}` are braces.
+    pub(super) fn read(text: &str, arguments: &[Argument]) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            match c {
+                '{' | '}' if rest.peek() == Some(&c) => {
+                    rest.next();
+                    plain.push(c);
+                }
+                '{' => {
+                    let name: String = rest.by_ref().take_while(|c| *c != '}').collect();
+                    let at = arguments.iter().position(|argument| argument.name == name);
+                    let at =
+                        at.ok_or_else(|| format!("`{{{name}}}` is no argument; a brace is written `{{{{`"))?;
+                    pieces.extend((!plain.is_empty()).then(|| Piece::Text(std::mem::take(&mut plain))));
+                    pieces.push(Piece::Place(at));
+                }
+                '}' => return Err("a `}` closes nothing; a brace is written `}}`".to_owned()),
+                c => plain.push(c),
+            }
+        }
+        if !plain.is_empty() || pieces.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        Ok(Self { pieces, escaped: false })
+    }
+
+    fn places(&self) -> impl Iterator<Item = usize> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Place(at) => Some(*at),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Returns the one argument that the word is, and nothing else.
+    fn alone(&self) -> Option<usize> {
+        match self.pieces.as_slice() {
+            [Piece::Place(at)] => Some(*at),
+            _ => None,
+        }
+    }
+
+    fn faults(&self, at: usize, before: &[&str], arguments: &[Argument]) -> Option<String> {
+        let argument = |at: usize| arguments.get(at);
+        let mut places = self.places().filter_map(argument);
+        let first = places.next()?;
+        if at == 0 {
+            return Some("the program itself is not for the caller to choose".to_owned());
+        }
+        let alone = self.alone().and_then(argument);
+        if reads_as_program(before) && !alone.is_some_and(|argument| argument.config.program) {
+            return Some(format!(
+                "`{}` would become part of a program; use `script`, or say `program = true` of an argument that is all of it",
+                first.name
+            ));
+        }
+        if self.places().filter_map(argument).filter(|argument| argument.config.repeated).count() > 1 {
+            return Some("a word has the place of one repeated argument at most".to_owned());
+        }
+        let flag = self.places().filter_map(argument).find(|argument| argument.config.flag.is_some());
+        flag.filter(|_| alone.is_none()).map(|flag| format!("the flag `{}` is a word of its own", flag.name))
+    }
+
+    /// Writes the word once, or as often as its repeated argument has values.
+    fn fill(
+        &self,
+        arguments: &[Argument],
+        values: &[Option<Vec<String>>],
+    ) -> Result<Vec<String>, DescribedError> {
+        if let Some(argument) = self.alone().and_then(|at| arguments.get(at))
+            && let (ArgumentKind::Boolean, Some(flag)) = (argument.config.kind, &argument.config.flag)
+        {
+            let given = self.alone().and_then(|at| values.get(at)).and_then(Option::as_ref);
+            let there = given.is_some_and(|values| values.first().is_some_and(|value| value == "true"));
+            return Ok(there.then(|| flag.clone()).into_iter().collect());
+        }
+        let repeated =
+            self.places().find(|at| arguments.get(*at).is_some_and(|argument| argument.config.repeated));
+        let times = match repeated.and_then(|at| values.get(at)).and_then(Option::as_ref) {
+            Some(values) => values.len(),
+            None => 1,
+        };
+        (0..times).map(|turn| self.once(arguments, values, turn)).collect()
+    }
+
+    fn once(
+        &self,
+        arguments: &[Argument],
+        values: &[Option<Vec<String>>],
+        turn: usize,
+    ) -> Result<String, DescribedError> {
+        let mut word = String::new();
+        for piece in &self.pieces {
+            let at = match piece {
+                Piece::Text(text) => {
+                    word.push_str(text);
+                    continue;
+                }
+                Piece::Place(at) => *at,
+            };
+            let (Some(argument), Some(Some(texts))) = (arguments.get(at), values.get(at)) else { continue };
+            let text = texts.get(if argument.config.repeated { turn } else { 0 }).map_or("", String::as_str);
+            // A value that begins a word could turn it into an option, unless it was said that there are no more of those.
+            if word.is_empty() && text.starts_with('-') && !self.escaped && !argument.config.allow_dash {
+                return Err(DescribedError::Dash(argument.name.clone()));
+            }
+            word.push_str(text);
+            if word.len() > MOST_WORD_BYTES {
+                return Err(DescribedError::TooLong { argument: argument.name.clone(), bytes: word.len() });
+            }
+        }
+        Ok(word)
+    }
+
+    /// Writes the word for a person to read, whatever is given.
+    pub(super) fn shown(&self, arguments: &[Argument], values: &[Option<Vec<String>>]) -> String {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Place(at) => match (arguments.get(*at), values.get(*at)) {
+                (_, Some(Some(texts))) => texts.join(" "),
+                (Some(argument), _) => format!("{{{}}}", argument.name),
+                _ => String::new(),
+            },
+        });
+        pieces.collect()
+    }
+}
+
+/// Returns the texts of what a call gives, by the number of the argument.
+pub(super) fn texts(
+    arguments: &[Argument],
+    call: &Map<String, Value>,
+) -> Result<Vec<Option<Vec<String>>>, DescribedError> {
+    if let Some(unknown) = call.keys().find(|key| arguments.iter().all(|argument| argument.name != **key)) {
+        return Err(DescribedError::Unknown(unknown.clone()));
+    }
+    let each = arguments.iter().map(|argument| {
+        let wrong = |()| DescribedError::WrongType {
+            argument: argument.name.clone(),
+            wanted: argument.config.described(),
+        };
+        let texts = argument.texts(call.get(&argument.name)).map_err(wrong)?;
+        if texts.is_none() && argument.required {
+            return Err(DescribedError::Missing(argument.name.clone()));
+        }
+        if texts.iter().flatten().any(|text| text.contains('\0')) {
+            return Err(DescribedError::Nul(argument.name.clone()));
+        }
+        // An empty list is as good as none.
+        Ok(texts.filter(|texts| !texts.is_empty() || !argument.config.repeated))
+    });
+    each.collect()
+}

@@ -1,0 +1,358 @@
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use trunkline_server::protocol::Raw;
+use trunkline_server::protocol::model::{CallToolResult, ToolAnnotations};
+use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask};
+use trunkline_transport::process::{Command, RunLimits};
+
+use super::argument::Argument;
+use super::config::{CommandConfig, Confirmation, Fault, Item, Output, Pass};
+use super::file::ArgumentsFile;
+use super::template::{DescribedError, Template, Word, texts};
+use crate::audit::Doorkeeper;
+use crate::policy::Policy;
+use crate::run::{Child, Reading};
+use crate::tree::legal;
+
+/// A described command that has been checked, and can be run.
+#[derive(Clone, Debug)]
+pub struct Described {
+    name: String,
+    config: CommandConfig,
+    arguments: Vec<Argument>,
+    line: Line,
+    confirm: Option<Word>,
+    folder: PathBuf,
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+enum Line {
+    Argv(Template),
+    /// An interpreter and the text that it runs.
+    Script(Vec<String>),
+}
+
+/// A run that is ready: the words, and what comes with them.
+#[derive(Debug)]
+pub struct Prepared {
+    words: Vec<String>,
+    variables: Vec<(String, String)>,
+    values: Vec<Option<Vec<String>>>,
+    /// Goes when the run is over.
+    file: Option<ArgumentsFile>,
+}
+
+impl Prepared {
+    /// Returns the program and its arguments.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Returns the variables that carry the arguments of a script.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.variables
+    }
+}
+
+/// What runs a script unless something else is named.
+const SHELL: [&str; 3] = ["sh", "-eu", "-c"];
+
+/// The variable in which a script finds the path of the file with its arguments.
+const ARGUMENTS_FILE: &str = "ARGUMENTS_FILE";
+
+impl Described {
+    /// Checks a command; relative paths in it are taken from the folder.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn new(name: &str, config: CommandConfig, folder: &Path) -> Result<Self, Vec<Fault>> {
+        let mut faults = Vec::new();
+        if legal(name) != name || name.len() > 64 {
+            faults.push(Fault::at(&[], "its name has to be up to 64 letters, digits, `_` and `-`"));
+        }
+        let arguments = config.arguments.clone().into_iter();
+        let arguments: Vec<Argument> =
+            arguments.map(|(name, config)| Argument::new(name, config, &mut faults)).collect();
+        let line = line(&config, &arguments, &mut faults);
+        let confirm = match &config.confirm {
+            Some(Confirmation::Words(words)) => {
+                Word::read(words, &arguments).map_err(|what| faults.push(Fault::at(&["confirm"], what))).ok()
+            }
+            Some(Confirmation::Asked(true)) => Word::read("", &[]).ok(),
+            _ => None,
+        };
+        if let Some(name) = config
+            .env
+            .keys()
+            .chain(&config.inherit)
+            .find(|name| name.is_empty() || name.contains(['=', '\0']))
+        {
+            faults.push(Fault::at(&["env"], format!("`{name}` is no name of a variable")));
+        }
+        let folder = config.cwd.as_ref().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
+        match line {
+            Some(line) if faults.is_empty() => {
+                Ok(Self { name: name.to_owned(), config, arguments, line, confirm, folder })
+            }
+            _ => Err(faults),
+        }
+    }
+
+    /// Returns the name of the tool.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns what the command does.
+    pub fn description(&self) -> String {
+        self.config.description.clone().unwrap_or_else(|| format!("Runs the command `{}`.", self.name))
+    }
+
+    /// Returns the JSON Schema of a call's arguments.
+    pub fn schema(&self) -> Value {
+        let properties: Map<String, Value> =
+            self.arguments.iter().map(|argument| (argument.name.clone(), argument.schema())).collect();
+        let required = self.arguments.iter().filter(|argument| argument.required);
+        let required: Vec<&str> = required.map(|argument| argument.name.as_str()).collect();
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    }
+
+    /// Returns what is run, as the file has it: the words with their places, or the interpreter and the script.
+    pub fn template(&self) -> Vec<String> {
+        match (&self.line, &self.config.argv) {
+            (Line::Script(words), _) => words.clone(),
+            (Line::Argv(_), items) => items.iter().flatten().flat_map(Item::words).cloned().collect(),
+        }
+    }
+
+    /// Returns the folder that the command runs in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns what one run may cost.
+    pub fn limits(&self) -> RunLimits {
+        let mut limits = RunLimits::default();
+        limits.within = self.config.timeout().or(limits.within);
+        limits.stdout_bytes = self.config.output_limit().unwrap_or(limits.stdout_bytes);
+        limits
+    }
+
+    /// Makes the run of a call ready.
+    ///
+    /// # Errors
+    /// [`DescribedError`] if no command line says it.
+    pub fn prepare(&self, call: &Map<String, Value>) -> Result<Prepared, DescribedError> {
+        let values = texts(&self.arguments, call)?;
+        let (words, variables, file) = match &self.line {
+            Line::Argv(template) => (template.fill(&self.arguments, &values)?, Vec::new(), None),
+            Line::Script(words) => match self.config.pass {
+                Pass::Environment => (words.clone(), self.variables(&values, call)?, None),
+                Pass::File => {
+                    let file = ArgumentsFile::write(&self.with_defaults(call))
+                        .map_err(|error| DescribedError::File(error.to_string()))?;
+                    let variable = (ARGUMENTS_FILE.to_owned(), file.path().to_string_lossy().into_owned());
+                    (words.clone(), vec![variable], Some(file))
+                }
+            },
+        };
+        Ok(Prepared { words, variables, values, file })
+    }
+
+    /// Returns the variables of a script's arguments; a repeated one is a list of JSON.
+    fn variables(
+        &self,
+        values: &[Option<Vec<String>>],
+        call: &Map<String, Value>,
+    ) -> Result<Vec<(String, String)>, DescribedError> {
+        let mut variables = Vec::new();
+        let call = self.with_defaults(call);
+        for (argument, texts) in self.arguments.iter().zip(values) {
+            let Some(texts) = texts else { continue };
+            let value = match (argument.config.repeated, call.get(&argument.name)) {
+                (true, Some(list)) => list.to_string(),
+                _ => texts.first().cloned().unwrap_or_default(),
+            };
+            let bytes = value.len();
+            if bytes > crate::tree::MOST_WORD_BYTES - 80 {
+                return Err(DescribedError::TooLong { argument: argument.name.clone(), bytes });
+            }
+            variables.push((variable(&argument.name), value));
+        }
+        let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+        if bytes > crate::tree::MOST_LINE_BYTES {
+            Err(DescribedError::LineTooLong(bytes))
+        } else {
+            Ok(variables)
+        }
+    }
+
+    fn with_defaults(&self, call: &Map<String, Value>) -> Map<String, Value> {
+        let defaults = self
+            .arguments
+            .iter()
+            .filter_map(|argument| Some((argument.name.clone(), argument.config.default.clone()?)));
+        defaults.chain(call.clone()).collect()
+    }
+
+    /// Returns the question that the user is asked before the run, if there is one.
+    pub fn question(&self, prepared: &Prepared) -> Option<String> {
+        let words = self.confirm.as_ref()?.shown(&self.arguments, &prepared.values);
+        if !words.is_empty() {
+            return Some(words);
+        }
+        let shown = match &self.line {
+            Line::Argv(_) => prepared.words.join(" "),
+            Line::Script(_) => self.name.clone(),
+        };
+        Some(format!("Run `{}`?", shown.chars().take(500).collect::<String>()))
+    }
+
+    /// Leaves out the question, for who has asked it already.
+    #[must_use]
+    pub fn confirmed(mut self) -> Self {
+        self.confirm = None;
+        self
+    }
+
+    /// Makes the tool.
+    pub fn tool(self) -> Tool {
+        let tool = Tool::new(&self.name).description(self.description()).input_schema(self.schema());
+        let tool = match &self.config.title {
+            Some(title) => tool.title(title),
+            None => tool,
+        };
+        let tool = tool.annotations(ToolAnnotations {
+            read_only: self.config.read_only,
+            destructive: self.config.destructive,
+            idempotent: self.config.idempotent,
+            open_world: self.config.open_world,
+            ..ToolAnnotations::default()
+        });
+        let command = Arc::new(self);
+        tool.run_raw(move |context, arguments| {
+            let command = command.clone();
+            async move { command.call(&context, &arguments).await }
+        })
+    }
+
+    async fn call(&self, context: &Context, arguments: &Raw) -> Result<CallToolResult, ToolError> {
+        let call: Map<String, Value> = arguments.decode()?;
+        let prepared = self.prepare(&call)?;
+        if let Some(question) = self.question(&prepared) {
+            let Confirm(yes) = context.ask(ask(question).key("confirm")).await?;
+            if !yes {
+                return Err(ToolError::said("the user declined"));
+            }
+        }
+        let child = Child {
+            title: self.name.clone(),
+            command: self.command(&prepared),
+            limits: self.limits(),
+            reading: if self.config.output == Output::Json { Reading::Json } else { Reading::Text },
+        };
+        let result = child.run(context).await;
+        drop(prepared.file);
+        result
+    }
+
+    fn command(&self, prepared: &Prepared) -> Command {
+        let mut words = prepared.words.iter().map(OsString::from);
+        let command = Command::new(words.next().unwrap_or_default()).args(words).current_dir(&self.folder);
+        let command = self.config.inherit.iter().fold(Child::plain(command), Command::inherit);
+        let command = self.config.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+        prepared.variables.iter().fold(command, |command, (name, value)| command.env(name, value))
+    }
+}
+
+/// Reads what is run, and adds what is wrong with it.
+fn line(config: &CommandConfig, arguments: &[Argument], faults: &mut Vec<Fault>) -> Option<Line> {
+    match (&config.argv, &config.script) {
+        (Some(items), None) => {
+            if config.interpreter.is_some() {
+                faults.push(Fault::at(&["interpreter"], "only a script has one"));
+            }
+            let template = Template::read(items, arguments, faults);
+            for (at, argument) in arguments.iter().enumerate() {
+                if template.places().all(|place| place != at) {
+                    let what = format!("`{{{}}}` has no place in `argv`", argument.name);
+                    faults.push(Fault::at(&["arguments", &argument.name], what));
+                }
+            }
+            Some(Line::Argv(template))
+        }
+        (None, Some(script)) => {
+            let interpreter =
+                config.interpreter.clone().unwrap_or_else(|| SHELL.iter().map(ToString::to_string).collect());
+            if interpreter.is_empty() {
+                faults.push(Fault::at(&["interpreter"], "it names no program"));
+            }
+            let names: Vec<String> = arguments.iter().map(|argument| variable(&argument.name)).collect();
+            for (at, name) in names.iter().enumerate() {
+                if names.iter().take(at).any(|other| other == name) {
+                    faults.push(Fault::at(
+                        &["arguments"],
+                        format!("two arguments would be the variable {name}"),
+                    ));
+                }
+            }
+            Some(Line::Script(interpreter.into_iter().chain([script.0.clone()]).collect()))
+        }
+        (None, None) => {
+            faults.push(Fault::at(&[], "it has neither `argv` nor `script`"));
+            None
+        }
+        (Some(_), Some(_)) => {
+            faults.push(Fault::at(&["script"], "it has `argv` too; a command has one of both"));
+            None
+        }
+    }
+}
+
+/// Returns the variable in which a script finds an argument.
+fn variable(argument: &str) -> String {
+    format!("ARG_{}", argument.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// Described commands and the policy that they are under.
+#[derive(Clone, Debug, Default)]
+pub struct DescribedSet {
+    commands: Vec<Described>,
+    policy: Policy,
+}
+
+impl DescribedSet {
+    /// Puts commands under a policy.
+    pub fn new(commands: Vec<Described>, policy: Policy) -> Self {
+        Self { commands, policy }
+    }
+
+    /// Returns the commands, hidden ones too.
+    pub fn commands(&self) -> &[Described] {
+        &self.commands
+    }
+
+    /// Returns the policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Adds the tools of what the policy shows to a server, and the log of who asks for the rest.
+    pub fn add_to(&self, server: Server) -> Server {
+        let (shown, hidden): (Vec<&Described>, Vec<&Described>) =
+            self.commands.iter().partition(|command| self.policy.decide(&[command.name()]).is_allowed());
+        let tools: Vec<Tool> = shown.into_iter().map(|command| command.clone().tool()).collect();
+        let names = hidden.into_iter().map(|command| (command.name.clone(), vec![command.name.clone()]));
+        let doorkeeper = Doorkeeper {
+            policy: Arc::new(self.policy.clone()),
+            hidden: Arc::new(names.collect()),
+            ..Doorkeeper::default()
+        };
+        let server = server.with(tools);
+        if self.commands.is_empty() { server } else { server.offers_tools().layer(doorkeeper) }
+    }
+}

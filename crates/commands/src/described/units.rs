@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+/// A length of time as it is written in a file: `500ms`, `30s`, `2m` or `1h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Time(pub(super) Duration);
+
+/// A number of bytes as it is written in a file: `65536`, `512KiB` or `4MiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size(pub(super) usize);
+
+/// The longest time; clocks take what is added to them up to here without complaint.
+const LONGEST: Duration = Duration::from_secs(8_760 * 3_600);
+
+/// The most output that is kept of one run.
+const LARGEST: usize = 64 << 20;
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (number, unit) = split(&text);
+        let millis = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => 0,
+        };
+        let time = number.and_then(|number| number.checked_mul(millis)).map(Duration::from_millis);
+        let time = time.filter(|time| !time.is_zero() && *time <= LONGEST);
+        time.map(Self).ok_or_else(|| {
+            serde::de::Error::custom(
+                "it has to be a time such as \"500ms\", \"30s\", \"2m\" or \"1h\", at most a year",
+            )
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let (number, unit) = split(&text);
+        let bytes = match unit {
+            "" | "B" => 1,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            _ => 0,
+        };
+        let size = number
+            .and_then(|number| usize::try_from(number).ok())
+            .and_then(|number| number.checked_mul(bytes));
+        let size = size.filter(|size| (1..=LARGEST).contains(size));
+        size.map(Self).ok_or_else(|| {
+            serde::de::Error::custom(
+                "it has to be a size such as \"65536\", \"512KiB\" or \"4MiB\", at most 64MiB",
+            )
+        })
+    }
+}
+
+fn split(text: &str) -> (Option<u64>, &str) {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    (number.parse().ok(), unit)
+}

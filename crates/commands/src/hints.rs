@@ -1,0 +1,93 @@
+//! What a tool's name tells of what it does.
+
+use trunkline_server::protocol::model::ToolAnnotations;
+
+/// Words that change nothing in every program that keeps its word.
+const READS: &[&str] = &[
+    "cat",
+    "check",
+    "describe",
+    "diff",
+    "explain",
+    "find",
+    "get",
+    "help",
+    "info",
+    "inspect",
+    "list",
+    "log",
+    "logs",
+    "ls",
+    "ps",
+    "search",
+    "show",
+    "stat",
+    "stats",
+    "status",
+    "tree",
+    "validate",
+    "version",
+    "--version",
+    "view",
+    "which",
+];
+
+/// Words that destroy something.
+const DESTROYS: &[&str] = &[
+    "clean",
+    "clear",
+    "delete",
+    "destroy",
+    "drop",
+    "erase",
+    "kill",
+    "prune",
+    "purge",
+    "remove",
+    "reset",
+    "revoke",
+    "rm",
+    "terminate",
+    "truncate",
+    "uninstall",
+    "wipe",
+];
+
+/// Guesses from the last word of a command's path whether it reads or destroys; of other words it says nothing.
+pub(crate) fn guess(words: &[&str]) -> Option<ToolAnnotations> {
+    let verb = words.last()?.to_ascii_lowercase();
+    // A verb may have its object behind it, as `list-users` and `delete_all` do.
+    let verb = verb.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
+    let is = |list: &[&str]| list.iter().any(|word| word.trim_start_matches('-') == verb);
+    if is(READS) {
+        return Some(ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() });
+    }
+    is(DESTROYS).then(|| ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(true),
+        ..ToolAnnotations::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_tell_whether_a_command_reads_or_destroys() {
+        for (words, read_only, destructive) in [
+            (&["component", "list"][..], Some(true), None),
+            (&["list-users"], Some(true), None),
+            (&["--version"], Some(true), None),
+            (&["component", "delete"], Some(false), Some(true)),
+            (&["worker", "delete_all"], Some(false), Some(true)),
+            (&["component", "add"], None, None),
+            (&["list", "add"], None, None),
+            (&["listen"], None, None),
+            (&[], None, None),
+        ] {
+            let hints = guess(words).unwrap_or_default();
+            assert_eq!((hints.read_only, hints.destructive), (read_only, destructive), "{words:?}");
+        }
+    }
+}

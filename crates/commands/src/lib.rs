@@ -1,0 +1,25 @@
+//! Command-line programs as tools of the Model Context Protocol.
+//!
+//! The author of a clap program adds one line, [`parse`], and the program serves its own commands. The owner of any other
+//! program describes it in a few lines: [`CommandConfig`]. In both, a call becomes an argument vector, without a shell, and no
+//! value can become a flag.
+
+mod audit;
+mod described;
+mod glob;
+mod hints;
+mod manifests;
+mod policy;
+mod program;
+mod run;
+mod tree;
+
+pub use self::described::{
+    ArgumentConfig, CommandConfig, Described, DescribedError, DescribedSet, Fault, ManifestsConfig,
+    PolicyConfig, Prepared,
+};
+pub use self::manifests::{ManifestLimits, Manifests};
+pub use self::policy::{Decision, Policy, PolicyError, Rule};
+pub use self::program::{Program, ProgramError, matches, parse};
+pub use self::run::{Capture, Outputs};
+pub use self::tree::{ArgvError, Leaf, Tree, TreeError};

@@ -1,0 +1,95 @@
+//! Manifest files as resources: which there are, what is in them, and that they have changed.
+
+mod found;
+mod provider;
+mod read;
+mod rule;
+mod scan;
+mod watch;
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) use self::provider::ManifestProvider;
+use self::rule::Rule;
+
+/// Which files of a folder and around it are offered as resources.
+///
+/// A plain name such as `golem.yaml` is looked for in the folder, in its direct children, and in the folders above it up to the
+/// root of its repository. A pattern with folders in it, such as `**/golem.yaml`, is looked for in the whole tree below the
+/// folder, within [limits](ManifestLimits). What `.gitignore` excludes is left out, symbolic links are not followed, and
+/// nothing but what is found this way can be read.
+#[derive(Clone, Debug)]
+#[must_use = "manifests are not offered until a program or a server has them"]
+pub struct Manifests {
+    patterns: Vec<String>,
+    directory: Option<PathBuf>,
+    limits: ManifestLimits,
+}
+
+/// The bounds within which manifests are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestLimits {
+    /// How deep below the folder. Default 16 folders.
+    pub depth: usize,
+    /// How many files are offered. Default 1,000.
+    pub files: usize,
+    /// How many files and folders are looked at. Default 100,000, each of which costs a few microseconds.
+    pub entries: usize,
+    /// How long is looked. Default 500 ms.
+    pub within: Duration,
+    /// The largest file that is read. Default 1 MiB.
+    pub bytes: u64,
+    /// How many folders are watched for changes. Default 1,024; each costs about one KiB in the kernel.
+    pub watched: usize,
+}
+
+impl Default for ManifestLimits {
+    fn default() -> Self {
+        Self {
+            depth: 16,
+            files: 1_000,
+            entries: 100_000,
+            within: Duration::from_millis(500),
+            bytes: 1 << 20,
+            watched: 1_024,
+        }
+    }
+}
+
+impl Manifests {
+    /// Names the files, by their names or by patterns over paths; in both, `*` is any characters of a name and `?` is one.
+    pub fn new<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            patterns: patterns.into_iter().map(Into::into).collect(),
+            directory: None,
+            limits: ManifestLimits::default(),
+        }
+    }
+
+    /// Sets the folder; the current one unless set.
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets the bounds.
+    pub fn limits(mut self, limits: ManifestLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Offers the manifests as resources of a server.
+    pub fn add_to(&self, server: trunkline_server::Server) -> trunkline_server::Server {
+        server.resources_from(self.provider())
+    }
+
+    pub(crate) fn provider(&self) -> ManifestProvider {
+        let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+        ManifestProvider::new(Rule::new(&directory, &self.patterns, self.limits.clone()))
+    }
+}

@@ -1,0 +1,189 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::read::Folders;
+use super::rule::Rule;
+use super::scan::Scan;
+use super::{ManifestLimits, Manifests};
+
+/// A folder of its own for a test, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("trunkline-manifests-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn rule(directory: &Path, patterns: &[&str], limits: ManifestLimits) -> Rule {
+    let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+    Rule::new(directory, &patterns, limits)
+}
+
+/// Returns the ways from a folder to the manifests around another.
+fn found(folder: &Folder, directory: &str, patterns: &[&str]) -> Vec<String> {
+    let scan = Scan::of(&rule(&folder.0.join(directory), patterns, ManifestLimits::default()));
+    assert!(!scan.cut);
+    let ways = scan
+        .found
+        .iter()
+        .map(|found| found.path.strip_prefix(&folder.0).unwrap().to_str().unwrap().to_owned());
+    ways.collect()
+}
+
+fn workspace() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.0.join("repo/.git")).unwrap();
+    for path in [
+        "golem.yaml",
+        "repo/golem.yaml",
+        "repo/app/golem.yaml",
+        "repo/app/here/golem.yaml",
+        "repo/app/here/other.yaml",
+        "repo/app/here/child/golem.yaml",
+        "repo/app/here/child/grandchild/golem.yaml",
+        "repo/app/here/built/golem.yaml",
+        "repo/app/sibling/golem.yaml",
+    ] {
+        folder.write(path, path);
+    }
+    folder.write("repo/.gitignore", "built/\n");
+    folder
+}
+
+#[test]
+fn manifests_are_those_of_the_folder_of_its_children_and_of_folders_above_up_to_the_repository() {
+    let folder = workspace();
+    let near = [
+        "repo/app/golem.yaml",
+        "repo/app/here/child/golem.yaml",
+        "repo/app/here/golem.yaml",
+        "repo/golem.yaml",
+    ];
+    assert_eq!(found(&folder, "repo/app/here", &["golem.yaml"]), near);
+    assert_eq!(found(&folder, "repo/app/here", &["o*.yaml"]), ["repo/app/here/other.yaml"]);
+    assert_eq!(
+        found(&folder, "repo/app/here", &["**/golem.yaml"]),
+        [
+            "repo/app/here/child/golem.yaml",
+            "repo/app/here/child/grandchild/golem.yaml",
+            "repo/app/here/golem.yaml"
+        ]
+    );
+    assert_eq!(found(&folder, "repo/app/here", &["child/*.yaml"]), ["repo/app/here/child/golem.yaml"]);
+    assert!(found(&folder, "nowhere/none", &["golem.yaml"]).is_empty());
+}
+
+#[test]
+fn links_are_neither_listed_nor_followed_and_a_loop_ends() {
+    let folder = workspace();
+    let here = folder.0.join("repo/app/here");
+    folder.write("outside/golem.yaml", "secret");
+    symlink(folder.0.join("outside"), here.join("linked")).unwrap();
+    symlink(folder.0.join("outside/golem.yaml"), here.join("golem.yml")).unwrap();
+    symlink(&here, here.join("child/loop")).unwrap();
+    let all = found(&folder, "repo/app/here", &["golem.y*", "**/golem.y*"]);
+    assert!(all.iter().all(|path| !path.contains("loop") && !path.contains("linked")), "{all:?}");
+    assert!(!all.iter().any(|path| path.ends_with("yml")), "{all:?}");
+}
+
+#[test]
+fn a_look_ends_at_its_limits() {
+    let folder = Folder::new();
+    for at in 0..50 {
+        folder.write(&format!("f{at}/golem.yaml"), "x");
+    }
+    let limited = |limits: ManifestLimits| Scan::of(&rule(&folder.0, &["**/golem.yaml"], limits));
+    let limits = ManifestLimits::default;
+    let few = limited(ManifestLimits { files: 7, ..limits() });
+    assert_eq!((few.found.len(), few.cut), (7, true));
+    let entries = limited(ManifestLimits { entries: 20, ..limits() });
+    assert!(entries.cut && entries.found.len() <= 20, "{entries:?}");
+    let time = limited(ManifestLimits { within: std::time::Duration::ZERO, ..limits() });
+    assert!(time.cut && time.found.is_empty());
+    let watched = limited(ManifestLimits { watched: 5, ..limits() });
+    assert!(watched.folders.len() <= 5);
+    assert_eq!(limited(limits()).found.len(), 50);
+    let shallow = limited(ManifestLimits { depth: 1, ..limits() });
+    assert_eq!(shallow.found.len(), 50, "direct children are always looked at");
+}
+
+#[test]
+fn nothing_but_a_manifest_below_the_folders_can_be_read() {
+    let folder = workspace();
+    let here = folder.0.join("repo/app/here");
+    let folders = Folders::open(&rule(
+        &here,
+        &["golem.yaml"],
+        ManifestLimits { bytes: 64, ..ManifestLimits::default() },
+    ));
+    let read = |path: &str| folders.read(&here.join(path)).map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(read("golem.yaml").unwrap(), "repo/app/here/golem.yaml");
+    assert_eq!(read("child/golem.yaml").unwrap(), "repo/app/here/child/golem.yaml");
+    assert_eq!(folders.read(&folder.0.join("repo/golem.yaml")).unwrap(), b"repo/golem.yaml");
+    folder.write("outside/golem.yaml", "secret");
+    folder.write("repo/app/here/large.yaml", &"x".repeat(65));
+    symlink(folder.0.join("outside"), here.join("linked")).unwrap();
+    symlink(folder.0.join("outside/golem.yaml"), here.join("link.yaml")).unwrap();
+    symlink("golem.yaml", here.join("inside.yaml")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        here.join("pipe.yaml"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    for path in [
+        "../../../outside/golem.yaml",
+        "child/../golem.yaml",
+        "linked/golem.yaml",
+        "link.yaml",
+        "inside.yaml",
+        "pipe.yaml",
+        "large.yaml",
+        "child",
+        "",
+        "/etc/passwd",
+    ] {
+        assert!(read(path).is_err(), "{path}");
+    }
+    // A folder that becomes a link after it was listed leads nowhere.
+    fs::remove_dir_all(here.join("child")).unwrap();
+    symlink(folder.0.join("outside"), here.join("child")).unwrap();
+    assert!(read("child/golem.yaml").is_err());
+}
+
+#[test]
+fn a_provider_tells_what_has_come_gone_and_changed() {
+    let folder = workspace();
+    let here = folder.0.join("repo/app/here");
+    let provider = Manifests::new(["golem.yaml"]).directory(&here).provider();
+    let look = || provider.look_again();
+    assert_eq!(look(), (false, vec![]));
+    folder.write("repo/app/here/golem.yaml", "changed, and longer than before");
+    assert_eq!(look(), (false, vec![format!("file://{}/golem.yaml", here.display())]));
+    folder.write("repo/app/here/new/golem.yaml", "new");
+    assert_eq!(look(), (true, vec![]));
+    fs::remove_file(here.join("golem.yaml")).unwrap();
+    assert_eq!(look(), (true, vec![]));
+}

@@ -1,0 +1,306 @@
+//! Which commands callers may see and run.
+//!
+//! What a policy denies is not there: it is not listed, and a call of it is answered as one of a name that never was.
+
+mod pattern;
+mod presets;
+
+use std::fmt;
+use std::str::FromStr;
+
+use self::pattern::Pattern;
+
+/// Ordered rules over the words of a command's path; the first that matches decides.
+///
+/// Where none matches, a command is allowed, unless there is a rule that allows something: then only what is allowed is.
+///
+/// A pattern is a list of words, each of which may have `*` for any characters and `?` for one. It has to match the whole
+/// path: `profile` does not match `profile add`, and `profile *` does not match `profiler run`. A lone `*` is one word, at the
+/// end any number of them, and `**` is any number of words anywhere.
+///
+/// ```
+/// # use trunkline_commands::Policy;
+/// let policy: Policy = "deny cloud token *\nallow cloud *".parse()?;
+/// assert!(policy.decide(&["cloud", "project", "list"]).is_allowed());
+/// assert!(!policy.decide(&["cloud", "token", "new"]).is_allowed());
+/// assert!(!policy.decide(&["profile", "list"]).is_allowed());
+/// # Ok::<(), trunkline_commands::PolicyError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    /// A policy that has to allow what this one allows.
+    outer: Option<Box<Policy>>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    effect: Effect,
+    pattern: Pattern,
+    preset: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Allow,
+    Deny,
+}
+
+/// Why a rule is not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rule {number} of the policy, `{rule}`, {reason}")]
+pub struct PolicyError {
+    /// Which one, from 1 on.
+    pub number: usize,
+    /// The rule as it was written.
+    pub rule: String,
+    reason: String,
+}
+
+impl Policy {
+    /// Allows everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Hides what golem's own server hides: profiles, tokens, grants and accounts.
+    pub fn golem() -> Self {
+        let rules = presets::GOLEM.iter().filter_map(|pattern| {
+            let pattern = Pattern::parse(pattern).ok()?;
+            Some(Rule { effect: Effect::Deny, pattern, preset: Some("golem") })
+        });
+        Self { rules: rules.collect(), outer: None }
+    }
+
+    /// Reads rules, one a text: `allow PATTERN`, `deny PATTERN` or `preset golem`.
+    ///
+    /// # Errors
+    /// [`PolicyError`] names the first text that is none.
+    pub fn from_rules<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Result<Self, PolicyError> {
+        let mut policy = Self::new();
+        for (at, text) in rules.into_iter().enumerate() {
+            let text = text.as_ref().trim();
+            policy.add(text).map_err(|reason| PolicyError {
+                number: at + 1,
+                rule: text.to_owned(),
+                reason,
+            })?;
+        }
+        Ok(policy)
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), String> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let effect = match word {
+            "allow" => Effect::Allow,
+            "deny" => Effect::Deny,
+            "preset" if rest.trim() == "golem" => {
+                self.rules.extend(Self::golem().rules);
+                return Ok(());
+            }
+            "preset" => return Err("names no preset; there is `golem`".to_owned()),
+            _ => return Err("has to begin with `allow`, `deny` or `preset`".to_owned()),
+        };
+        self.rules.push(Rule { effect, pattern: Pattern::parse(rest)?, preset: None });
+        Ok(())
+    }
+
+    /// Allows only what another policy allows too.
+    #[must_use]
+    pub fn within(mut self, other: Self) -> Self {
+        self.outer = Some(Box::new(match self.outer.take() {
+            Some(outer) => outer.within(other),
+            None => other,
+        }));
+        self
+    }
+
+    /// Decides on a command by the words of its path.
+    pub fn decide<S: AsRef<str>>(&self, words: &[S]) -> Decision<'_> {
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        let rule = self.rules.iter().find(|rule| rule.pattern.matches(&words));
+        let allowed = match rule {
+            Some(rule) => rule.effect == Effect::Allow,
+            None => self.rules.iter().all(|rule| rule.effect == Effect::Deny),
+        };
+        match &self.outer {
+            Some(outer) if allowed => outer.decide(&words),
+            _ => Decision { allowed, rule },
+        }
+    }
+}
+
+/// Reads rules, one a line; empty lines and those that begin with `#` are skipped.
+impl FromStr for Policy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        let rules = text.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+        Self::from_rules(rules)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let effect = if self.effect == Effect::Allow { "allow" } else { "deny" };
+        write!(f, "{effect} {}", self.pattern)?;
+        match self.preset {
+            Some(preset) => write!(f, " (preset {preset})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a policy says of a command, and which rule says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'p> {
+    allowed: bool,
+    rule: Option<&'p Rule>,
+}
+
+impl Decision<'_> {
+    /// Reports whether the command may be seen and run.
+    pub fn is_allowed(&self) -> bool {
+        self.allowed
+    }
+}
+
+impl fmt::Display for Decision<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.allowed, self.rule) {
+            (true, Some(rule)) => write!(f, "allowed by `{rule}`"),
+            (true, None) => f.write_str("allowed, since no rule denies it"),
+            (false, Some(rule)) => write!(f, "denied by `{rule}`"),
+            (false, None) => f.write_str("denied, since no rule allows it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decide(rules: &[&str], path: &str) -> String {
+        let policy = Policy::from_rules(rules).unwrap();
+        policy.decide(&path.split(' ').collect::<Vec<_>>()).to_string()
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let open = "allowed, since no rule denies it";
+        let closed = "denied, since no rule allows it";
+        for (rules, path, expected) in [
+            (&[][..], "any thing", open),
+            (&["deny profile *"], "profile add", "denied by `deny profile *`"),
+            (&["deny profile *"], "profile config set-format", "denied by `deny profile *`"),
+            (&["deny profile *"], "profile", "denied by `deny profile *`"),
+            (&["deny profile *"], "profiler run", open),
+            (&["deny profile *"], "Profile add", open),
+            (&["deny profile"], "profile add", open),
+            (&["deny cloud * grant"], "cloud project grant", "denied by `deny cloud * grant`"),
+            (&["deny cloud * grant"], "cloud grant", open),
+            (&["deny cloud * grant"], "cloud a b grant", open),
+            (&["deny ** grant"], "cloud a b grant", "denied by `deny ** grant`"),
+            (&["deny ** grant"], "grant", "denied by `deny ** grant`"),
+            (&["deny cloud tok?n"], "cloud token", "denied by `deny cloud tok?n`"),
+            (&["deny *-delete"], "user-delete", "denied by `deny *-delete`"),
+            (&["allow component *"], "component list", "allowed by `allow component *`"),
+            (&["allow component *"], "worker list", closed),
+            (
+                &["deny component delete", "allow component *"],
+                "component delete",
+                "denied by `deny component delete`",
+            ),
+            (
+                &["allow component *", "deny component delete"],
+                "component delete",
+                "allowed by `allow component *`",
+            ),
+            (&["preset golem"], "cloud token", "denied by `deny cloud token *` (preset golem)"),
+            (&["preset golem"], "component list", open),
+        ] {
+            let expected = expected.replace("` (preset golem)", " (preset golem)`");
+            assert_eq!(decide(rules, path), expected, "{rules:?} {path}");
+        }
+    }
+
+    #[test]
+    fn a_policy_within_another_allows_what_both_allow() {
+        let policy = |rules: &[&str]| Policy::from_rules(rules).unwrap();
+        let both = policy(&["deny a b"]).within(policy(&["allow a *"])).within(policy(&["deny a c"]));
+        for (path, allowed) in
+            [(&["a", "d"], true), (&["a", "b"], false), (&["x", "d"], false), (&["a", "c"], false)]
+        {
+            assert_eq!(both.decide(path).is_allowed(), allowed, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_rule_is_named() {
+        for (rules, expected) in [
+            (&["allow"][..], "rule 1 of the policy, `allow`, names no command"),
+            (
+                &["allow a", "a *"],
+                "rule 2 of the policy, `a *`, has to begin with `allow`, `deny` or `preset`",
+            ),
+            (&["preset gold"], "rule 1 of the policy, `preset gold`, names no preset; there is `golem`"),
+        ] {
+            assert_eq!(Policy::from_rules(rules).unwrap_err().to_string(), expected);
+        }
+        let file = "# who may what\n\ndeny a *\n  allow b\n";
+        assert_eq!(file.parse::<Policy>().unwrap(), Policy::from_rules(["deny a *", "allow b"]).unwrap());
+    }
+
+    #[test]
+    fn the_preset_of_golem_has_sixteen_patterns_and_hides_what_they_name() {
+        let policy = Policy::golem();
+        assert_eq!(policy.rules.len(), 16);
+        for hidden in [
+            "profile add",
+            "profile",
+            "cloud token new",
+            "cloud account grant",
+            "cloud project grant",
+            "cloud project policy add",
+            "account get",
+            "account add",
+            "grant new",
+        ] {
+            assert!(!policy.decide(&hidden.split(' ').collect::<Vec<_>>()).is_allowed(), "{hidden}");
+        }
+        for shown in
+            ["profiler run", "cloud project list", "component get", "granted", "account list", "--version"]
+        {
+            assert!(policy.decide(&shown.split(' ').collect::<Vec<_>>()).is_allowed(), "{shown}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pattern_of_plain_words_matches_exactly_itself(
+            words in prop::collection::vec("[^\\s*?\u{0}]{1,8}", 1..5),
+            other in prop::collection::vec("[^\\s*?]{1,8}", 1..5),
+        ) {
+            let policy = Policy::from_rules([format!("deny {}", words.join(" "))]).unwrap();
+            prop_assert!(!policy.decide(&words).is_allowed());
+            prop_assert_eq!(policy.decide(&other).is_allowed(), words != other);
+        }
+
+        #[test]
+        fn a_trailing_star_matches_what_begins_with_the_same_words_and_nothing_else(
+            head in prop::collection::vec("[a-zé;$`|&-]{1,6}", 1..4),
+            path in prop::collection::vec("[a-zé;$`|&-]{1,6}", 0..5),
+        ) {
+            let policy = Policy::from_rules([format!("deny {} *", head.join(" "))]).unwrap();
+            let below: Vec<String> = head.iter().chain(&path).cloned().collect();
+            prop_assert!(!policy.decide(&below).is_allowed());
+            prop_assert_eq!(policy.decide(&path).is_allowed(), !path.starts_with(&head));
+            let mut longer = head.clone();
+            longer.last_mut().unwrap().push('x');
+            prop_assert!(policy.decide(&longer).is_allowed());
+        }
+    }
+}

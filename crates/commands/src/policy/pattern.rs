@@ -1,0 +1,37 @@
+use std::fmt;
+
+use crate::glob;
+
+/// A pattern over the words of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pattern {
+    words: Vec<String>,
+}
+
+/// The most words that a pattern may have, so that matching one stays cheap.
+const MOST_WORDS: usize = 32;
+
+impl Pattern {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        match words.len() {
+            0 => Err("names no command".to_owned()),
+            1..=MOST_WORDS => Ok(Self { words }),
+            _ => Err(format!("has more than {MOST_WORDS} words")),
+        }
+    }
+
+    pub(super) fn matches(&self, path: &[&str]) -> bool {
+        glob::matches(&self.words, path, |at| match self.words.get(at).map(String::as_str) {
+            Some("**") => true,
+            Some("*") => at + 1 == self.words.len(),
+            _ => false,
+        })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words.join(" "))
+    }
+}

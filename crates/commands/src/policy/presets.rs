@@ -1,0 +1,19 @@
+/// What golem's server hides: the eight patterns that its description names, and eight of the same kind.
+pub(super) const GOLEM: [&str; 16] = [
+    "profile *",
+    "cloud token *",
+    "cloud account grant *",
+    "cloud project grant *",
+    "cloud project policy *",
+    "account get",
+    "account add",
+    "grant *",
+    "account update",
+    "account delete",
+    "token *",
+    "cloud profile *",
+    "cloud account add",
+    "cloud account update",
+    "cloud account delete",
+    "cloud certificate *",
+];

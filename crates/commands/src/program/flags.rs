@@ -1,0 +1,238 @@
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use super::Program;
+use crate::tree::lenient;
+
+/// What the flags by which a program serves itself say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Serving {
+    pub(super) listen: Listen,
+    pub(super) port_file: Option<PathBuf>,
+    pub(super) policy: Option<PathBuf>,
+    pub(super) resource_globs: Vec<String>,
+    pub(super) golem_errors: bool,
+    /// The words that stand before every command of the program from now on.
+    pub(super) prefix: Vec<OsString>,
+}
+
+/// Where a program serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listen {
+    Stdio,
+    Port(u16),
+    /// Nowhere: the commands are only listed, each with the rule that decides on it.
+    List,
+}
+
+/// The flags, made of one name.
+#[derive(Clone, Debug)]
+pub(super) struct Flags {
+    serve: String,
+    port: String,
+    stdio: String,
+    port_file: String,
+    policy: String,
+    resources: String,
+    golem_errors: String,
+    list: String,
+}
+
+impl Flags {
+    pub(super) fn of(name: &str) -> Self {
+        Self {
+            serve: name.to_owned(),
+            port: format!("{name}-port"),
+            stdio: format!("{name}-stdio"),
+            port_file: format!("{name}-port-file"),
+            policy: format!("{name}-policy"),
+            resources: format!("{name}-resources"),
+            golem_errors: format!("{name}-golem-errors"),
+            list: format!("{name}-list"),
+        }
+    }
+
+    /// Adds the flags to a program.
+    pub(super) fn add_to(&self, command: Command) -> Command {
+        let arg =
+            |name: &String| Arg::new(name.clone()).long(name.clone()).help_heading("Model Context Protocol");
+        let needs_serve = |arg: Arg| arg.requires(self.serve.clone());
+        command
+            .arg(
+                arg(&self.serve)
+                    .value_name("PORT")
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .value_parser(value_parser!(u16))
+                    .help("Serve the commands as tools, on a port of this machine or on standard input"),
+            )
+            .arg(
+                needs_serve(arg(&self.port))
+                    .value_name("PORT")
+                    .value_parser(value_parser!(u16))
+                    .help("The port, where 0 is any"),
+            )
+            .arg(
+                arg(&self.stdio)
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all([self.serve.clone(), self.port.clone()])
+                    .help("Serve the commands as tools on standard input and output"),
+            )
+            .arg(
+                arg(&self.port_file)
+                    .value_name("FILE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("A file to write the address to when ready"),
+            )
+            .arg(
+                arg(&self.policy)
+                    .value_name("FILE")
+                    .value_parser(value_parser!(PathBuf))
+                    .help("A file of rules, `deny cloud token *` one a line, before those of the program"),
+            )
+            .arg(
+                arg(&self.resources)
+                    .value_name("GLOB")
+                    .action(ArgAction::Append)
+                    .help("Offer files as resources, such as '**/golem.yaml'; repeatable"),
+            )
+            .arg(
+                arg(&self.golem_errors)
+                    .action(ArgAction::SetTrue)
+                    .help("Answer calls of unknown tools by a result, as golem's server does"),
+            )
+            .arg(
+                arg(&self.list)
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all([self.serve.clone(), self.port.clone(), self.stdio.clone()])
+                    .help("List the commands, their tools and the rules that show or hide them"),
+            )
+    }
+
+    /// Reads what the flags say, if the words ask to be served and name no command.
+    ///
+    /// Where the words are wrong the program itself tells so, in its own way.
+    pub(super) fn read(&self, program: &Program, words: &[OsString]) -> Option<Serving> {
+        let own = words.iter().take_while(|word| *word != "--");
+        if !own.clone().any(|word| self.is_ours(word)) {
+            return None;
+        }
+        // A program that demands a command has none here.
+        let mut command = self.add_to(lenient(program.command.clone()));
+        let matches = command.try_get_matches_from_mut(words).ok()?;
+        if matches.subcommand().is_some() {
+            return None;
+        }
+        let listen = self.listen(&matches)?;
+        Some(Serving {
+            listen,
+            port_file: matches.get_one(&self.port_file).cloned(),
+            policy: matches.get_one(&self.policy).cloned(),
+            resource_globs: matches.get_many(&self.resources).into_iter().flatten().cloned().collect(),
+            golem_errors: matches.get_flag(&self.golem_errors),
+            prefix: self.others(words),
+        })
+    }
+
+    /// Reports whether the words ask to be served beside running a command, which makes no sense.
+    pub(super) fn are_given(&self, matches: &ArgMatches) -> bool {
+        self.listen(matches).is_some()
+    }
+
+    fn listen(&self, matches: &ArgMatches) -> Option<Listen> {
+        let port = matches.get_one(&self.port).or_else(|| matches.get_one(&self.serve));
+        let asked = matches.get_flag(&self.stdio) || matches.contains_id(&self.serve);
+        let served = matches.value_source(&self.serve) == Some(clap::parser::ValueSource::CommandLine);
+        if matches.get_flag(&self.list) {
+            return Some(Listen::List);
+        }
+        match port {
+            Some(port) => Some(Listen::Port(*port)),
+            None => (asked || served).then_some(Listen::Stdio),
+        }
+    }
+
+    fn is_ours(&self, word: &OsStr) -> bool {
+        let Some(word) = word.to_str().and_then(|word| word.strip_prefix("--")) else { return false };
+        let name = word.split('=').next().unwrap_or_default();
+        self.takes_next(name)
+            || [&self.serve, &self.stdio, &self.golem_errors, &self.list].iter().any(|ours| *ours == name)
+    }
+
+    /// Reports whether a flag of ours has its value in the next word, unless it has one already.
+    fn takes_next(&self, name: &str) -> bool {
+        [&self.port, &self.port_file, &self.policy, &self.resources].iter().any(|ours| *ours == name)
+    }
+
+    /// Returns the words that are not ours, without the program's name.
+    fn others(&self, words: &[OsString]) -> Vec<OsString> {
+        let mut others = Vec::new();
+        let mut rest = words.iter().skip(1);
+        while let Some(word) = rest.next() {
+            if !self.is_ours(word) {
+                others.push(word.clone());
+                continue;
+            }
+            let text = word.to_str().unwrap_or_default();
+            if self.takes_next(text.trim_start_matches("--")) {
+                rest.next();
+            }
+        }
+        others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program() -> Program {
+        Program::new(
+            Command::new("demo")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .arg(Arg::new("profile").long("profile").global(true))
+                .arg(Arg::new("must").long("must").required(true))
+                .subcommand(Command::new("list")),
+        )
+    }
+
+    fn read(line: &str) -> Option<Serving> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        Flags::of("serve").read(&program(), &words)
+    }
+
+    #[test]
+    fn a_program_is_asked_to_serve_in_every_spelling() {
+        for (line, expected) in [
+            ("demo --serve", Some(Listen::Stdio)),
+            ("demo --serve-stdio", Some(Listen::Stdio)),
+            ("demo --serve=8088", Some(Listen::Port(8088))),
+            ("demo --serve --serve-port 1232", Some(Listen::Port(1232))),
+            ("demo --serve --serve-port=0", Some(Listen::Port(0))),
+            ("demo --serve-list", Some(Listen::List)),
+            ("demo --serve-port 1", None),
+            ("demo --serve=high", None),
+            ("demo --serve list", None),
+            ("demo list --serve", None),
+            ("demo list", None),
+            ("demo -- --serve", None),
+            ("demo --serve --serve-stdio", None),
+            ("demo --served", None),
+        ] {
+            assert_eq!(read(line).map(|serving| serving.listen), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_the_flags_stands_before_every_command() {
+        let line = "demo --profile a --serve=1 --serve-port-file f --serve-policy=p --must=x --serve-resources *.yaml";
+        let serving = read(line).unwrap();
+        assert_eq!(serving.prefix, ["--profile", "a", "--must=x"]);
+        assert_eq!(serving.port_file, Some("f".into()));
+        assert_eq!(serving.policy, Some("p".into()));
+        assert_eq!(serving.resource_globs, ["*.yaml"]);
+    }
+}

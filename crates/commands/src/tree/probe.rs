@@ -1,0 +1,104 @@
+use std::error::Error as _;
+
+use clap::{Arg, Command};
+
+/// One argument taken out of its program, to try what its parser accepts.
+///
+/// Clap tells the type of a parser, but not its range, and the function of an author may give a number for a text that is none.
+pub(super) struct Probe {
+    command: Command,
+}
+
+impl Probe {
+    pub(super) fn new(arg: &Arg) -> Self {
+        let alone = Arg::new("probe")
+            .long("probe")
+            .value_parser(arg.get_value_parser().clone())
+            .allow_hyphen_values(true);
+        let command = Command::new("probe").no_binary_name(true).disable_help_flag(true).arg(alone);
+        Self { command }
+    }
+
+    /// Returns the range of whole numbers that are accepted, within that of the type; `None` if it does not read those.
+    pub(super) fn integers(&mut self, least: i128, most: i128) -> Option<(i128, i128)> {
+        if self.complaint("x")? != "invalid digit found in string" {
+            return None;
+        }
+        // What a range says of itself is only a hint: it counts if trying both ends bears it out.
+        let hints = [i64::MIN.into(), i64::MAX.into(), u64::MAX.into(), least - 1, most + 1];
+        let hinted = hints.into_iter().find_map(|outside: i128| {
+            let (low, high) = read_range(&self.complaint(&outside.to_string())?)?;
+            Some((low.max(least), high.min(most)))
+        });
+        let candidates = hinted.into_iter().chain([(least, most)]);
+        candidates.into_iter().find(|range| self.is_range(*range))
+    }
+
+    fn is_range(&mut self, (least, most): (i128, i128)) -> bool {
+        let mut accepts = |number: i128| self.complaint(&number.to_string()).is_none();
+        accepts(least) && accepts(most) && !accepts(least - 1) && !accepts(most + 1)
+    }
+
+    /// Reports whether numbers with a fraction are read, and nothing that is no number.
+    pub(super) fn reads_decimals(&mut self) -> bool {
+        self.complaint("x").as_deref() == Some("invalid float literal") && self.complaint("1.5").is_none()
+    }
+
+    /// Returns what the parser says against a text.
+    fn complaint(&mut self, text: &str) -> Option<String> {
+        let error = self.command.try_get_matches_from_mut([format!("--probe={text}")]).err()?;
+        Some(error.source().map_or_else(String::new, ToString::to_string))
+    }
+}
+
+/// Reads the range out of a complaint such as `70000 is not in 1..=65535`.
+fn read_range(complaint: &str) -> Option<(i128, i128)> {
+    let (low, high) = complaint.rsplit_once(" is not in ")?.1.split_once("..")?;
+    let low = low.parse().ok()?;
+    match high.strip_prefix('=') {
+        Some(high) => Some((low, high.parse().ok()?)),
+        None => Some((low, high.parse::<i128>().ok()? - 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::value_parser;
+
+    use super::super::value::ValueKind;
+    use super::*;
+
+    fn size(text: &str) -> Result<u64, String> {
+        text.trim_end_matches("KiB").parse().map_err(|_| "write a number of bytes".to_owned())
+    }
+
+    #[test]
+    fn the_kind_of_a_value_is_what_its_parser_reads() {
+        let range = |least, most| ValueKind::Integer { least, most };
+        let names =
+            |names: &[&str]| ValueKind::Choice(names.iter().map(|name| ((*name).to_owned(), None)).collect());
+        for (arg, kind) in [
+            (Arg::new("a"), ValueKind::Text),
+            (Arg::new("a").value_parser(value_parser!(std::path::PathBuf)), ValueKind::Text),
+            (Arg::new("a").value_parser(value_parser!(std::net::IpAddr)), ValueKind::Text),
+            (Arg::new("a").value_parser(value_parser!(bool)), ValueKind::Boolean),
+            (Arg::new("a").value_parser(value_parser!(char)), ValueKind::Character),
+            (Arg::new("a").value_parser(value_parser!(f64)), ValueKind::Number),
+            (Arg::new("a").value_parser(value_parser!(u16)), range(0, 65535)),
+            (Arg::new("a").value_parser(value_parser!(i8)), range(-128, 127)),
+            (Arg::new("a").value_parser(value_parser!(u64)), range(0, u64::MAX.into())),
+            (Arg::new("a").value_parser(value_parser!(i64)), range(i64::MIN.into(), i64::MAX.into())),
+            (Arg::new("a").value_parser(value_parser!(usize)), range(0, usize::MAX as i128)),
+            (Arg::new("a").value_parser(value_parser!(u16).range(1..)), range(1, 65535)),
+            (Arg::new("a").value_parser(value_parser!(u16).range(..100)), range(0, 99)),
+            (Arg::new("a").value_parser(value_parser!(i64).range(-5..=7)), range(-5, 7)),
+            (Arg::new("a").value_parser(value_parser!(u64).range(10..20)), range(10, 19)),
+            (Arg::new("a").value_parser(value_parser!(std::num::NonZeroU16)), range(1, 65535)),
+            (Arg::new("a").value_parser(["red", "green"]), names(&["red", "green"])),
+            (Arg::new("a").value_parser(size), ValueKind::Text),
+            (Arg::new("a").value_parser(clap::builder::NonEmptyStringValueParser::new()), ValueKind::Text),
+        ] {
+            assert_eq!(ValueKind::of(&arg), kind, "{:?}", arg.get_value_parser());
+        }
+    }
+}

@@ -1,0 +1,33 @@
+use serde_json::{Map, Value, json};
+
+use super::argument::Argument;
+use super::relations::Relations;
+
+/// Makes the JSON Schema of a call's arguments, and the same without what they have to do with each other.
+pub(super) fn schemas(arguments: &[Argument], relations: &Relations) -> (Value, Value) {
+    let each = each(arguments, relations);
+    let mut whole = each.clone();
+    relations.add_to(&mut whole, arguments);
+    (whole.into(), each.into())
+}
+
+fn each(arguments: &[Argument], relations: &Relations) -> Map<String, Value> {
+    let properties: Map<String, Value> = arguments
+        .iter()
+        .enumerate()
+        .map(|(at, argument)| (argument.property.clone(), argument.schema(&relations.notes(at, arguments))))
+        .collect();
+    let required: Vec<&str> = arguments
+        .iter()
+        .filter(|argument| argument.required)
+        .map(|argument| argument.property.as_str())
+        .collect();
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), properties.into());
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), json!(required));
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    schema
+}

@@ -1,0 +1,33 @@
+use std::ffi::OsString;
+use std::fmt;
+
+use clap::Arg;
+
+/// How an option or a flag is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Spelling {
+    Long(String),
+    Short(char),
+}
+
+impl Spelling {
+    /// Returns how an argument is written; `None` is one that is known by its place.
+    pub(super) fn of(arg: &Arg) -> Option<Self> {
+        let long = arg.get_long().map(|long| Self::Long(long.to_owned()));
+        long.or_else(|| arg.get_short().map(Self::Short))
+    }
+
+    /// Joins a value to the option in one word, so that it is a value whatever it looks like.
+    pub(super) fn with(&self, value: &str) -> OsString {
+        format!("{self}={value}").into()
+    }
+}
+
+impl fmt::Display for Spelling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Long(long) => write!(f, "--{long}"),
+            Self::Short(short) => write!(f, "-{short}"),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What the guide to commands says is true.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::path::Path;
+
+use trunkline_commands::ManifestLimits;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
+}
+
+#[test]
+fn the_guide_and_the_readme_show_the_example_as_it_is() {
+    let example = read("examples/greet.rs");
+    let code = example.split_at(example.find("use clap").unwrap()).1;
+    assert!(read("docs/commands.md").contains(&format!("```rust\n{code}```\n")));
+    let main = code.split_at(code.find("fn main").unwrap()).1;
+    assert!(read("README.md").contains(&format!("```rust\n{main}```\n")));
+}
+
+#[test]
+fn the_defaults_of_manifests_are_in_the_document_of_limits() {
+    let ManifestLimits { depth, files, entries, within, bytes, watched } = ManifestLimits::default();
+    let thousands = |number: usize| match number {
+        0..1000 => number.to_string(),
+        _ => format!("{},{:03}", number / 1000, number % 1000),
+    };
+    let document = read("docs/limits.md");
+    for (name, value) in [
+        ("depth", thousands(depth)),
+        ("files", thousands(files)),
+        ("entries", thousands(entries)),
+        ("within", format!("{} ms", within.as_millis())),
+        ("bytes", format!("{} MiB", bytes >> 20)),
+        ("watched", thousands(watched)),
+    ] {
+        let row = format!("| `ManifestLimits::{name}` | {value} |");
+        assert!(document.lines().any(|line| line.starts_with(&row)), "docs/limits.md lacks {row}");
+    }
+}

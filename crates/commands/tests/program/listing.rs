@@ -1,0 +1,162 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use clap::Command;
+use serde_json::{Map, Value, json};
+use trunkline_commands::{Policy, Program};
+
+use crate::peer::{Peer, text};
+use crate::support::{host, program, store};
+
+async fn tools(peer: &mut Peer) -> Vec<Value> {
+    let answer = peer.request("tools/list", json!({})).await;
+    answer["result"]["tools"].as_array().unwrap().clone()
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_tools_of_the_example_are_those_of_the_list() {
+    let host = host(&program());
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    let listed = tools(&mut peer).await;
+    let expected: Vec<&str> = include_str!("tools.txt").lines().collect();
+    assert_eq!(names(&listed), expected, "if that is meant, tools.txt has to say the same");
+    assert!(listed.len() >= 70);
+    let list = listed.iter().find(|tool| tool["name"] == "api_definition_list").unwrap();
+    assert_eq!(list["title"], "api definition list");
+    assert_eq!(list["description"], "Lists all of a kind (api definition)");
+    assert_eq!(list["annotations"]["readOnlyHint"], true);
+    let limit = json!({ "type": "integer", "minimum": 1, "maximum": 1000, "description": "At most so many" });
+    assert_eq!(list["inputSchema"]["properties"]["limit"], limit);
+    let delete = listed.iter().find(|tool| tool["name"] == "component_delete").unwrap();
+    assert_eq!(delete["annotations"]["destructiveHint"], true);
+    let convert = listed.iter().find(|tool| tool["name"] == "convert").unwrap();
+    let about =
+        "Converts files from one form to another.\n\nIt says what it would do, as JSON, and does nothing.";
+    assert_eq!(convert["description"], about);
+}
+
+#[tokio::test]
+async fn no_schema_has_an_argument_that_lies_above_the_leaves() {
+    let host = host(&program());
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    for tool in tools(&mut peer).await {
+        let properties = tool["inputSchema"]["properties"].as_object().unwrap();
+        for above in ["profile", "config_dir", "format", "service", "serve", "help", "version"] {
+            assert!(!properties.contains_key(above), "{above} in {tool}");
+        }
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+    }
+    let refused = peer.call("component_list", json!({ "profile": "admin" })).await;
+    assert!(refused["isError"] == true && text(&refused).contains("profile"), "{refused}");
+}
+
+/// Makes the least that a schema takes.
+fn least(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object().unwrap();
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let arguments: Map<String, Value> = required
+        .iter()
+        .map(|name| {
+            let name = name.as_str().unwrap();
+            let value = match properties[name]["type"].as_str().unwrap() {
+                "integer" => json!(properties[name]["minimum"].as_u64().unwrap_or(0)),
+                _ => json!("thing"),
+            };
+            (name.to_owned(), value)
+        })
+        .collect();
+    arguments.into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tool_runs_its_command_and_none_is_misunderstood() {
+    let (_store, service) = store();
+    let host = host(&program().env("DEPOT_SERVICE", service));
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    let listed = tools(&mut peer).await;
+    let first = |name: &str| name.ends_with("_add");
+    let mut ordered: Vec<&Value> =
+        listed.iter().filter(|tool| first(tool["name"].as_str().unwrap())).collect();
+    ordered.extend(listed.iter().filter(|tool| !first(tool["name"].as_str().unwrap())));
+    let mut ran = 0;
+    for tool in ordered {
+        let name = tool["name"].as_str().unwrap();
+        if matches!(name, "debug_wait" | "debug_fail") {
+            continue;
+        }
+        let result = peer.call(name, least(&tool["inputSchema"])).await;
+        let said = text(&result);
+        // What was deleted or renamed before is missing; that is an answer of the store, not of the parser.
+        let failed = result["isError"] == true && !said.contains("nothing called thing");
+        assert!(!failed && !said.contains("Usage:"), "{name}: {said}");
+        ran += 1;
+    }
+    assert!(ran >= 70, "{ran}");
+}
+
+#[tokio::test]
+async fn tools_are_made_once_however_often_they_are_listed() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let command = Command::new("p").subcommand(Command::new("group").subcommand(
+        Command::new("leaf").mut_args(move |arg| {
+            count.fetch_add(1, Ordering::SeqCst);
+            arg
+        }),
+    ));
+    let before = made.load(Ordering::SeqCst);
+    let host = host(&Program::new(command).executable("/bin/true"));
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    let first = peer.request("tools/list", json!({})).await;
+    for _ in 0..10_000 {
+        let again = peer.request("tools/list", json!({})).await;
+        assert_eq!(again["result"], first["result"]);
+    }
+    assert_eq!(made.load(Ordering::SeqCst), before);
+}
+
+#[tokio::test]
+async fn a_new_command_is_a_new_tool_without_another_word() {
+    let with = |command: Command| async move {
+        let host = host(&Program::new(command).executable("/bin/true"));
+        let mut peer = Peer::legacy(&host, json!({})).await;
+        names(&tools(&mut peer).await).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let command = Command::new("p").subcommand(Command::new("a"));
+    assert_eq!(with(command.clone()).await, ["a"]);
+    let deep = Command::new("b")
+        .subcommand(Command::new("c").subcommand(Command::new("d").subcommand(Command::new("e"))));
+    assert_eq!(with(command.subcommand(deep)).await, ["a", "b_c_d_e"]);
+}
+
+#[tokio::test]
+async fn what_a_policy_hides_is_answered_like_what_never_was() {
+    let only = Policy::from_rules(["deny component delete", "allow component *", "allow --version"]).unwrap();
+    let host = host(&program().policy(only));
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    let listed = tools(&mut peer).await;
+    let expected = [
+        "component_add",
+        "component_get",
+        "component_list",
+        "component_rename",
+        "component_update",
+        "version",
+    ];
+    assert_eq!(names(&listed), expected);
+    let mut refusals = Vec::new();
+    for hidden in
+        ["component_delete", "component delete", "worker_list", "store", "debug_wait", "no_such_tool"]
+    {
+        let params = json!({ "name": hidden, "arguments": {} });
+        let answer = peer.request("tools/call", params).await;
+        let error = answer["error"].clone();
+        refusals.push(error["message"].as_str().unwrap().replace(hidden, "X"));
+        assert_eq!(error["code"], -32602, "{answer}");
+    }
+    assert!(refusals.iter().all(|refusal| refusal == "Unknown tool: X"), "{refusals:?}");
+}

@@ -1,0 +1,191 @@
+//! Large requests, of which many at once would hold more than there is: those that are half read, that run, and that wait.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use trunkline_server::session::Principal;
+use trunkline_server::transport::Lines;
+use trunkline_server::{Confirm, Context, Host, HostOptions, Limits, Tool, ask};
+
+use crate::child::{Process, TIGHT};
+use crate::service::{DEADLINE, Service, Setup, eventually, server};
+use crate::wire::{self, Connection};
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// Room for one request of 600 KiB, which takes up the power of two above it while it is read.
+fn limits() -> Limits {
+    Limits { unanswered_bytes: MIB, ..Limits::default() }
+}
+
+async fn service() -> Service {
+    Service::start_with(Setup { limits: limits(), ..Setup::default() }).await
+}
+
+/// A modern call of a tool with so many bytes that nobody needs.
+fn padded(id: u64, tool: &str, bytes: usize) -> String {
+    let mut call: Value = serde_json::from_str(&wire::call(id, tool, &json!({}))).unwrap();
+    call["params"]["_meta"]["padding"] = json!("p".repeat(bytes));
+    call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+    call.to_string()
+}
+
+fn request(id: u64, tool: &str, bytes: usize) -> Vec<u8> {
+    wire::modern("tools/call", tool, &padded(id, tool, bytes))
+}
+
+#[tokio::test]
+async fn half_read_requests_cost_no_more_than_their_budget_and_small_ones_are_answered_all_the_while() {
+    let (process, address) = Process::tight();
+    let mut healthy = Connection::open(address).await;
+    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "healthy"));
+    healthy.send(&echo).await;
+    assert_eq!(healthy.reply().await.status, 200);
+    let before = process.memory("VmRSS");
+    let whole = request(2, "wait", 3 * MIB);
+    let mut held = Vec::new();
+    for _ in 0..64 {
+        let mut connection = Connection::open(address).await;
+        connection.send(&whole[..whole.len() - 1]).await;
+        held.push(connection);
+        healthy.send(&echo).await;
+        assert_eq!(healthy.reply().await.json()["result"]["content"][0]["text"], "healthy");
+    }
+    let grown = process.memory("VmHWM").saturating_sub(before);
+    println!("64 requests of 3 MiB each cost {} KiB", grown / 1024);
+    // Beside what is reserved there are buffers of the connections, which are small.
+    assert!(grown < TIGHT + 24 * MIB, "64 requests of 3 MiB each cost {} KiB", grown / 1024);
+    drop(held);
+    eventually_asks(address, &request(3, "bulk", 3 * MIB), 200).await;
+}
+
+/// Asks until the answer has a status, which is that of a limit that is reached or left sooner or later.
+async fn eventually_asks(address: std::net::SocketAddr, request: &[u8], status: u16) -> wire::Reply {
+    let asked = async {
+        loop {
+            let mut connection = Connection::open(address).await;
+            connection.send(request).await;
+            match connection.reply_or_end().await {
+                Some(reply) if reply.status == status => return reply,
+                _ => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked).await.unwrap_or_else(|_| panic!("never answered with {status}"))
+}
+
+#[tokio::test]
+async fn a_request_for_which_there_is_no_room_is_refused_and_one_that_is_announced_takes_none() {
+    let service = service().await;
+    let large = request(1, "echo", 600 * KIB);
+    let mut announced = Vec::new();
+    for _ in 0..8 {
+        let mut connection = service.connect().await;
+        connection.send(&large[..1000]).await;
+        announced.push(connection);
+    }
+    assert_eq!(service.ask(&request(2, "bulk", 200 * KIB)).await.status, 200);
+    let mut half = service.connect().await;
+    half.send(&large[..550 * KIB]).await;
+    let refused = eventually_asks(service.address, &request(3, "echo", 65 * KIB), 429).await;
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    service.still_serves().await;
+    half.send(&large[550 * KIB..]).await;
+    assert_eq!(half.reply().await.status, 200, "it had its room");
+    assert_eq!(service.ask(&request(4, "bulk", 65 * KIB)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_large_call_keeps_its_room_while_it_runs_in_either_era() {
+    let service = service().await;
+    let session = service.session(wire::LEGACY).await;
+    let legacy = {
+        let params =
+            json!({ "name": "wait", "arguments": {}, "_meta": { "padding": "p".repeat(600 * KIB) } });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        wire::legacy(&session, &call.to_string())
+    };
+    for large in [request(1, "wait", 600 * KIB), legacy] {
+        let mut running = service.connect().await;
+        running.send(&large).await;
+        eventually("the call runs", || service.host.load().0 == 1).await;
+        assert_eq!(service.ask(&request(2, "bulk", 600 * KIB)).await.status, 429);
+        service.still_serves().await;
+        service.gate.add_permits(1);
+        assert_eq!(running.reply().await.status, 200);
+        service.idle().await;
+        assert_eq!(service.ask(&request(3, "bulk", 600 * KIB)).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_large_call_that_waits_for_an_answer_gives_way_to_those_who_come() {
+    let service = service().await;
+    let asks = Tool::new("asks").run(|context: Context| async move {
+        context.ask(ask::<Confirm>("Go on?")).await.map(|_| "went on")
+    });
+    service.parts.add(asks).unwrap();
+    let asked = service.ask(&request(1, "asks", 600 * KIB)).await;
+    assert_eq!(asked.json()["result"]["resultType"], "input_required");
+    assert_eq!(service.host.load(), (0, 1));
+    assert_eq!(service.ask(&request(2, "bulk", 600 * KIB)).await.status, 429);
+    eventually("the call that waited has ended", || service.host.load().1 == 0).await;
+    eventually_asks(service.address, &request(3, "bulk", 600 * KIB), 200).await;
+}
+
+fn channel(limits: Limits, principal: Principal) -> (Host, DuplexStream, JoinHandle<io::Result<()>>) {
+    let options = HostOptions { limits, ..HostOptions::default() };
+    let host = Host::new(server(&Arc::new(Semaphore::new(0))).handle().unwrap(), options).unwrap();
+    let (ours, theirs) = tokio::io::duplex(64 * KIB);
+    let (reader, writer) = tokio::io::split(theirs);
+    let served = {
+        let host = host.clone();
+        tokio::spawn(async move { host.channel(Lines::new(reader, writer, 4 * MIB), principal).await })
+    };
+    (host, ours, served)
+}
+
+#[tokio::test]
+async fn a_channel_refuses_a_large_call_for_which_there_is_no_room_and_goes_on() {
+    let (host, peer, _served) = channel(limits(), Principal::Process);
+    let (reader, mut writer) = tokio::io::split(peer);
+    let mut lines = BufReader::new(reader).lines();
+    for call in [padded(1, "wait", 600 * KIB), padded(2, "wait", 600 * KIB), wire::echo(3, "small")] {
+        writer.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    }
+    let mut answers = [Value::Null, Value::Null];
+    for answer in &mut answers {
+        let line = tokio::time::timeout(DEADLINE, lines.next_line()).await.expect("an answer").unwrap();
+        *answer = serde_json::from_str(&line.unwrap()).unwrap();
+    }
+    let [refused, echoed] = answers;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32603)));
+    assert_eq!(echoed["result"]["content"][0]["text"], "small");
+    assert_eq!(host.load().0, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long() {
+    for (sent, room, expected) in
+        [(300 * KIB, 256 * KIB, io::ErrorKind::QuotaExceeded), (100 * KIB, MIB, io::ErrorKind::TimedOut)]
+    {
+        // Other than those who share pipes with us, somebody who is known by name may come many times.
+        let ann = Principal::Named("ann".into());
+        let (_host, mut peer, served) = channel(Limits { unanswered_bytes: room, ..limits() }, ann);
+        // A line without an end; what is beyond the room is perhaps not read any more.
+        let line = padded(1, "wait", sent);
+        let _ = peer.write_all(line.as_bytes()).await;
+        assert_eq!(served.await.unwrap().unwrap_err().kind(), expected);
+        let mut told = String::new();
+        peer.read_to_string(&mut told).await.unwrap();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["id"], Value::Null);
+        assert!(told["error"]["message"].is_string());
+    }
+}

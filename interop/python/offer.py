@@ -1,0 +1,113 @@
+"""What our servers offer, whichever generation of the SDK they are on: forms, and what happens between calls."""
+
+import json
+import sys
+from collections import defaultdict
+from typing import Annotated, Any, Literal
+
+import anyio
+from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
+from pydantic import BaseModel, Field
+
+NAME = "interop"
+INSTRUCTIONS = "Call add first."
+WATCHED = "note://watched"
+NUMBERS = ["1", "2", "10"]
+PAGE = {"message": "Please log in.", "url": "https://example.com/login"}
+LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class Person(BaseModel):
+    name: str = Field(title="Name")
+    colour: Literal["red", "green"]
+    age: Annotated[int, Field(ge=0, le=150)] | None = None
+    news: bool = True
+
+
+class Age(BaseModel):
+    age: int
+
+
+class Sum(BaseModel):
+    sum: int
+
+
+# The form of `Person`, for the generation that does not write choices by itself.
+PERSON_FORM = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name"},
+        "colour": {"type": "string", "enum": ["red", "green"]},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "news": {"type": "boolean", "default": True},
+    },
+    "required": ["name", "colour"],
+}
+AGE_FORM = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+
+
+def describe(action: str, content: dict[str, Any] | None) -> str:
+    """Says what became of the form, field by field."""
+    words = {key: value if isinstance(value, str) else json.dumps(value) for key, value in (content or {}).items()}
+    return " ".join([action, *sorted(f"{key}={word}" for key, word in words.items())])
+
+
+def completions(name: str, value: str, known: dict[str, str]) -> list[str]:
+    """What an argument could be; the style depends on who is greeted."""
+    styles = ["formal"] if known.get("name") == "king" else ["formal", "friendly"]
+    words = {"number": NUMBERS, "style": styles}.get(name, [])
+    return [word for word in words if word.startswith(value)]
+
+
+class Shared:
+    """What the calls of all clients share."""
+
+    def __init__(self) -> None:
+        self.extra = False
+        self.touched = 0
+        # What each legacy session wants to hear of the log, by its id.
+        self.levels: dict[str, str] = {}
+        self._released: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+
+    async def hold(self, key: str) -> None:
+        """Runs until it is cancelled."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self._released[key].set()
+
+    async def released(self, key: str) -> None:
+        await self._released[key].wait()
+
+    def wants(self, session: str, level: str) -> bool:
+        return LEVELS.index(level) >= LEVELS.index(self.levels.get(session, "debug"))
+
+
+class KeptEvents(EventStore):
+    """Keeps everything that was sent, so that a client which lost a stream finds what it missed."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, Any]] = []
+
+    async def store_event(self, stream_id: str, message: Any) -> str:
+        self.events.append((stream_id, message))
+        return str(len(self.events))
+
+    async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
+        last = int(last_event_id)
+        stream_id = self.events[last - 1][0]
+        for number, (stream, message) in enumerate(self.events, 1):
+            if number > last and stream == stream_id and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream_id
+
+
+def port() -> int | None:
+    """Returns the port of `--http PORT`, or nothing for standard streams."""
+    match sys.argv[1:]:
+        case []:
+            return None
+        case ["--http", number]:
+            return int(number)
+        case other:
+            raise SystemExit(f"expected nothing or --http PORT, not {other}")

@@ -1,0 +1,126 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use trunkline_client::protocol::model::{
+    Action, Answer, ClientCapabilities, Content, Question, Role, Root, SampleResult,
+};
+use trunkline_client::protocol::{Members, Raw, Refusal};
+use trunkline_client::{BoxFuture, InputHandler, Origin};
+
+use crate::seen::Seen;
+
+/// What the model says, whatever it is asked.
+pub(crate) const MODEL_SAYS: &str = "forty-two";
+
+/// Who answers what servers ask, and what was asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answers {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    action: Mutex<Option<Action>>,
+    roots: Mutex<Vec<Root>>,
+    asked: Seen<(Origin, Question)>,
+}
+
+impl Answers {
+    /// Says what is done with forms and pages from now on.
+    pub(crate) fn will(&self, action: Action) {
+        *self.shared.action.lock().unwrap_or_else(PoisonError::into_inner) = Some(action);
+    }
+
+    /// Says which folders there are from now on.
+    pub(crate) fn have_roots(&self, uris: impl IntoIterator<Item = String>) {
+        let roots = uris.into_iter().map(|uri| Root { uri, ..Root::default() }).collect();
+        *self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner) = roots;
+    }
+
+    /// Returns what was asked so far.
+    pub(crate) fn asked(&self) -> &Seen<(Origin, Question)> {
+        &self.shared.asked
+    }
+
+    /// Answers a question.
+    pub(crate) fn reply(&self, question: &Question) -> Answer {
+        let action = self.shared.action.lock().unwrap_or_else(PoisonError::into_inner);
+        match (question, action.unwrap_or(Action::Accept)) {
+            (Question::Sample(_), _) => Answer::Sample(SampleResult {
+                role: Role::Assistant,
+                content: vec![Content::text(MODEL_SAYS)],
+                model: "oracle".to_owned(),
+                stop_reason: Some("endTurn".to_owned()),
+                meta: None,
+                rest: Members::new(),
+            }),
+            (Question::Roots, _) => {
+                Answer::Roots(self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            }
+            (_, Action::Decline) => Answer::decline(),
+            (_, Action::Cancel) => Answer::cancel(),
+            (Question::Form(form), Action::Accept) => Answer::accept(Some(fill_in(&form.schema))),
+            (Question::Url(_), Action::Accept) => Answer::accept(None),
+        }
+    }
+}
+
+impl InputHandler for Answers {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default().with_form().with_url().with_sampling().with_roots()
+    }
+
+    fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        let answer = self.reply(&question);
+        self.shared.asked.put((origin, question));
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+}
+
+/// Fills in a form as somebody would who is called Ada, takes the first of every choice and likes defaults.
+fn fill_in(schema: &Raw) -> Raw {
+    let schema: Value = schema.decode().unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let content: Map<_, _> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, field)| (name.clone(), field.get("default").cloned().unwrap_or_else(|| value(field))))
+        .collect();
+    Value::Object(content).into()
+}
+
+fn value(field: &Value) -> Value {
+    let choices = field.get("enum").and_then(Value::as_array).and_then(|choices| choices.first());
+    match (field.get("type").and_then(Value::as_str), field.get("format").and_then(Value::as_str)) {
+        _ if choices.is_some() => choices.cloned().unwrap_or_default(),
+        (Some("boolean"), _) => json!(true),
+        (Some("integer" | "number"), _) => json!(7),
+        (Some("array"), _) => json!([]),
+        (_, Some("email")) => json!("ada@example.com"),
+        (_, Some("uri")) => json!("https://example.com/ada"),
+        (_, Some("date")) => json!("1815-12-10"),
+        _ => json!("ada"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_filled_in_with_something_of_the_right_kind() {
+        let schema = json!({ "type": "object", "properties": {
+            "name": { "type": "string" },
+            "choice": { "type": "string", "enum": ["a", "b"] },
+            "age": { "type": "integer", "default": 30 },
+            "size": { "type": "number" },
+            "on": { "type": "boolean" },
+            "mail": { "type": "string", "format": "email" },
+            "many": { "type": "array", "items": { "type": "string" } },
+        } });
+        let filled: Value = fill_in(&schema.into()).decode().unwrap();
+        let expected = json!({ "name": "ada", "choice": "a", "age": 30, "size": 7, "on": true,
+            "mail": "ada@example.com", "many": [] });
+        assert_eq!(filled, expected);
+    }
+}

@@ -1,0 +1,64 @@
+use std::error::Error;
+use std::fmt::{Debug, Display};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A check that takes longer than this has hung; a healthy server needs well under a second for each.
+const CHECK_LIMIT: Duration = Duration::from_secs(30);
+
+/// What a check says in the end.
+pub(crate) type Checked<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Counts what passed and what failed, and says so line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    passed: usize,
+    failed: usize,
+}
+
+impl Report {
+    /// Runs one check; its failure is reported and does not stop the checks after it.
+    pub(crate) async fn check<T>(
+        &mut self,
+        name: &str,
+        check: impl Future<Output = Checked<T>>,
+    ) -> Option<T> {
+        let outcome = tokio::time::timeout(CHECK_LIMIT, check)
+            .await
+            .unwrap_or_else(|_| Err(format!("it did not end within {CHECK_LIMIT:?}").into()));
+        match outcome {
+            Ok(value) => {
+                self.passed += 1;
+                println!("ok {name}");
+                Some(value)
+            }
+            Err(problem) => {
+                self.failed += 1;
+                let problem = problem.to_string();
+                println!("not ok {name}: {}", problem.split_whitespace().collect::<Vec<_>>().join(" "));
+                None
+            }
+        }
+    }
+
+    /// Says the count, by which the program ends.
+    pub(crate) fn close(&self) -> ExitCode {
+        println!("{} passed, {} failed", self.passed, self.failed);
+        if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// Fails a check unless a condition holds.
+pub(crate) fn require(holds: bool, otherwise: impl Display) -> Checked {
+    if holds { Ok(()) } else { Err(otherwise.to_string().into()) }
+}
+
+/// Fails a check unless something is what it should be.
+pub(crate) fn same<A: PartialEq<B> + Debug, B: Debug>(found: A, expected: B) -> Checked {
+    require(found == expected, format_args!("found {found:?} and not {expected:?}"))
+}
+
+/// Fails a check unless a text has a part.
+pub(crate) fn has(text: &str, part: &str) -> Checked {
+    require(text.contains(part), format_args!("`{part}` is not in `{text}`"))
+}

@@ -1,0 +1,20 @@
+//! `cargo xtask argv`: the campaign of random programs whose calls have to be read back exactly.
+
+use crate::args::Args;
+use crate::{Outcome, run};
+
+/// How many sets of arguments are tried unless told otherwise.
+const CALLS: usize = 1_000_000;
+
+pub(crate) fn command(mut args: Args) -> Outcome {
+    let calls = args.number().unwrap_or(CALLS);
+    args.finish()?;
+    let campaign = "a_million_calls_are_read_back_exactly_or_refused_for_a_reason";
+    let test = ["test", "--package", "trunkline-commands", "--test", "tree", "--", "--ignored", "--exact"];
+    run::run(
+        run::cargo()
+            .args(test)
+            .arg(format!("round_trip::{campaign}"))
+            .env("TRUNKLINE_CALLS", calls.to_string()),
+    )
+}

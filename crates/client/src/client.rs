@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_protocol::model::{
     CallToolResult, CompleteResult, GetPromptResult, Implementation, Prompt, ReadResult, Resource,
     ResourceTemplate, ServerCapabilities, Tool,
 };
-use trunkline_protocol::{Level, Method, Notification, Raw, Revision};
+use trunkline_protocol::{Era, Level, Method, Notification, Raw, Revision};
 use trunkline_transport::Target;
 
 use crate::builder::Builder;
@@ -61,6 +62,14 @@ pub struct ServerInfo {
     pub attempts: Vec<Attempt>,
 }
 
+impl ServerInfo {
+    /// Reports whether the server knows its client from one request to the next, so that what it is told in one counts in
+    /// the others.
+    pub fn keeps_sessions(&self) -> bool {
+        self.revision.era() == Era::Legacy
+    }
+}
+
 /// What all clones of a client share.
 pub(crate) struct Inner {
     pub(crate) carrier: Arc<dyn Carrier>,
@@ -77,6 +86,8 @@ pub(crate) struct Inner {
     /// Held while a session is opened again, so that many lost requests open one.
     reopening: tokio::sync::Mutex<()>,
     listener: Mutex<Option<AbortHandle>>,
+    /// Told when the connection is gone for good.
+    pub(crate) over: Notify,
 }
 
 /// How a server is talked to at the moment.
@@ -131,6 +142,7 @@ impl Client {
             level: AtomicU8::new(0),
             reopening: tokio::sync::Mutex::default(),
             listener: Mutex::default(),
+            over: Notify::new(),
         });
         let listener = tokio::spawn(session::listen(&inner, aside)).abort_handle();
         *inner.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
@@ -263,6 +275,23 @@ impl Client {
     pub async fn run(&self, mut call: Call) -> Result<Raw, Error> {
         let given = call.given.take();
         self.inner.run(&call, given).await
+    }
+
+    /// Reports whether the connection is gone for good.
+    pub fn is_closed(&self) -> bool {
+        self.inner.carrier.is_over()
+    }
+
+    /// Waits until the connection is gone for good, and says how that came. A server without a standing connection is never
+    /// gone for good.
+    pub async fn closed(&self) -> String {
+        loop {
+            let over = self.inner.over.notified();
+            if let Some(how) = self.inner.carrier.epitaph() {
+                return how;
+            }
+            over.await;
+        }
     }
 
     /// Ends the connection in an orderly way, for all clones.

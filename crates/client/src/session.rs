@@ -111,7 +111,10 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
                     answering.push(answer(&inner, &client, request, has_room));
                 }
                 Event::Aside(AsideEvent::Interrupted) => client.changed(&Change::Missed),
-                Event::Aside(AsideEvent::Closed) => client.changes.close(),
+                Event::Aside(AsideEvent::Closed) => {
+                    client.changes.close();
+                    client.over.notify_waiters();
+                }
             }
         }
     }
@@ -149,7 +152,7 @@ fn answer(
     let Some(question) = session.edge.question(request, &client.plan.capabilities) else {
         return Box::pin(std::future::ready(()));
     };
-    let question = if has_room { question } else { Err(Refusal::TOO_MANY) };
+    let question = if has_room { question.map_err(|(refusal, _)| refusal) } else { Err(Refusal::TOO_MANY) };
     let (input, inner) = (client.input.clone(), inner.clone());
     Box::pin(async move {
         let answer = match question {

@@ -19,6 +19,24 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The token under which progress is reported.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
+/// The task that a message belongs to, in 2025-11-25.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// Reports whether a member of `_meta` is about one hop alone, so that whoever carries a message writes its own.
+pub fn is_of_one_hop(key: &str) -> bool {
+    const OF_ONE_HOP: [&str; 8] = [
+        PROGRESS_TOKEN,
+        PROTOCOL_VERSION,
+        CLIENT_INFO,
+        CLIENT_CAPABILITIES,
+        LOG_LEVEL,
+        SUBSCRIPTION_ID,
+        SERVER_INFO,
+        RELATED_TASK,
+    ];
+    OF_ONE_HOP.contains(&key)
+}
+
 /// What the `_meta` of a modern request says about its caller.
 #[derive(Clone, Debug)]
 pub struct Claim {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{Raw, Writer};
+use crate::model::CallToolResult;
 use crate::revision::{Era, Revision};
 use crate::shorten::shorten;
 
@@ -123,8 +124,28 @@ impl Refusal {
     }
 
     /// Carries a refusal that another party made, code and all.
+    ///
+    /// Codes from −32099 to −32000 are for servers of the legacy era to use as they like. The modern era has given them
+    /// meanings of its own, so that there such a refusal is an internal error with the code among its data.
     pub fn carried(code: i64, message: impl Into<Cow<'static, str>>, data: Option<Raw>) -> Self {
-        Self { code: Some(code), data, ..Self::INTERNAL.because(message) }
+        let row = match code {
+            -32601 => Self::METHOD_NOT_FOUND,
+            -32602 => Self::INVALID_PARAMS,
+            _ => Self { code: Some(code), ..Self::INTERNAL },
+        };
+        Self { data, ..row.because(message) }
+    }
+
+    /// Says a refusal for which a revision has no code as the result of a tool, which its model can read.
+    pub fn as_tool_result(&self, revision: Revision) -> Option<CallToolResult> {
+        let has_none = self.is(&Self::MISSING_CAPABILITY) && revision.era() == Era::Legacy;
+        has_none.then(|| {
+            let needed = self.data().map_or_else(String::new, |data| format!(" ({data})"));
+            CallToolResult::error(format!(
+                "{}{needed}; this client, which speaks revision {revision}, did not declare it or cannot provide it",
+                self.message()
+            ))
+        })
     }
 
     /// Refuses a client that lacks capabilities, naming them as a capabilities object.
@@ -189,7 +210,7 @@ impl Refusal {
 
     /// Returns the JSON-RPC error code in an era.
     pub fn code(&self, era: Era) -> i64 {
-        self.code.unwrap_or(match era {
+        self.code.filter(|code| era == Era::Legacy || !is_reserved(*code)).unwrap_or(match era {
             Era::Legacy => self.row.legacy_code,
             Era::Modern => self.row.modern_code,
         })
@@ -220,12 +241,27 @@ impl Refusal {
         writer.integer(self.code(era));
         writer.plain_key("message");
         writer.string(self.message());
-        if let Some(data) = &self.data {
-            writer.plain_key("data");
-            writer.raw(data);
+        match (self.code, &self.data) {
+            (Some(original), data) if original != self.code(era) => {
+                writer.plain_key("data");
+                writer.open_object();
+                writer.plain_key("code");
+                writer.integer(original);
+                if let Some(data) = data {
+                    writer.member("data", data);
+                }
+                writer.close_object();
+            }
+            (_, Some(data)) => writer.member("data", data),
+            (_, None) => {}
         }
         writer.close_object();
     }
+}
+
+/// Reports whether a code is one of those that the modern era keeps for itself.
+fn is_reserved(code: i64) -> bool {
+    (-32099..=-32000).contains(&code)
 }
 
 impl fmt::Display for Refusal {
@@ -253,6 +289,34 @@ mod tests {
     fn application_codes_stay_out_of_the_reserved_range() {
         assert_eq!(Refusal::application(42, "x").code(Era::Modern), 42);
         assert_eq!(Refusal::application(-32020, "x").code(Era::Modern), -32603);
+    }
+
+    #[test]
+    fn carried_refusals_keep_their_codes_where_those_mean_nothing_else() {
+        let written = |refusal: &Refusal, era| {
+            let mut writer = Writer::with_capacity(64);
+            refusal.write(&mut writer, era);
+            writer.into_string()
+        };
+        let data = Some(Raw::parse("[1]").unwrap());
+        for (code, legacy, modern) in [
+            (-32000, -32000, -32603),
+            (-32042, -32042, -32603),
+            (-32601, -32601, -32601),
+            (-32602, -32602, -32602),
+            (-32603, -32603, -32603),
+            (7, 7, 7),
+        ] {
+            let refusal = Refusal::carried(code, "no", data.clone());
+            assert_eq!((refusal.code(Era::Legacy), refusal.code(Era::Modern)), (legacy, modern), "{code}");
+            assert_eq!(written(&refusal, Era::Legacy), format!(r#"{{"code":{code},"message":"no","data":[1]}}"#));
+        }
+        let moved = Refusal::carried(-32000, "no", data);
+        assert_eq!(
+            written(&moved, Era::Modern),
+            r#"{"code":-32603,"message":"no","data":{"code":-32000,"data":[1]}}"#
+        );
+        assert_eq!(Refusal::carried(-32601, "no", None).status(Era::Modern), 404);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
+use tokio::sync::Notify;
 use trunkline_protocol::emit;
 
 /// The tasks that may wait on one subscription.
@@ -108,6 +109,7 @@ impl Change {
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     subscribers: Arc<Mutex<Subscribers>>,
+    revised: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -128,13 +130,28 @@ impl Changes {
     /// Begins a subscription.
     pub fn watch(&self, filter: Filter) -> Subscription {
         let watcher = Arc::new(Watcher::default());
+        let revises = !filter.uris.is_empty();
         lock(&watcher.state).filter = filter;
         let mut subscribers = lock(&self.subscribers);
         let number = subscribers.next;
         subscribers.next += 1;
         subscribers.by_number.insert(number, Arc::downgrade(&watcher));
         drop(subscribers);
+        if revises {
+            self.revised.notify_one();
+        }
         Subscription { watcher, number, changes: self.clone() }
+    }
+
+    /// Returns the resources that anybody watches.
+    pub fn uris(&self) -> BTreeSet<String> {
+        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        watchers.iter().flat_map(|watcher| lock(&watcher.state).filter.uris.clone()).collect()
+    }
+
+    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::uris`].
+    pub async fn revised(&self) {
+        self.revised.notified().await;
     }
 
     /// Returns how many subscriptions there are.
@@ -178,12 +195,14 @@ impl Subscription {
     /// Changes what the subscriber wants to be told of.
     pub fn update(&self, change: impl FnOnce(&mut Filter)) {
         change(&mut lock(&self.watcher.state).filter);
+        self.changes.revised.notify_one();
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         lock(&self.changes.subscribers).by_number.remove(&self.number);
+        self.changes.revised.notify_one();
     }
 }
 

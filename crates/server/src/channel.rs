@@ -146,6 +146,13 @@ impl<C: Channel> ChannelServer<C> {
                     shared.cancel();
                 }
             }
+            Said::Listens(id, listen) => {
+                let known = self.modern.remove(&id);
+                // Whoever waits for answers that were read before the end is not told of changes any more.
+                if !matches!(known, Some(Cancellable::Cancelled)) && !self.ended && !self.drained {
+                    self.listen(*listen);
+                }
+            }
             Said::Answer(id, message) => {
                 if let Some(id) = id {
                     self.modern.remove(&id);
@@ -288,12 +295,8 @@ impl<C: Channel> ChannelServer<C> {
     fn begin_modern(&mut self, begun: modern::Begun, cx: &mut Context<'_>) {
         match begun {
             modern::Begun::Answer(answer) => self.channel.send(&answer.message),
-            modern::Begun::Listen(listen) if self.listens.len() >= MOST_LISTENS => {
-                self.channel.send(&modern::refuse(Some(listen.id()), &Refusal::TOO_MANY).message);
-            }
             modern::Begun::Listen(listen) => {
-                self.channel.send(&listen.acknowledgement());
-                self.listens.insert(listen.id().clone(), *listen);
+                self.listen(*listen);
                 // Its changes are first looked at in the next turn.
                 cx.waker().wake_by_ref();
             }
@@ -314,6 +317,15 @@ impl<C: Channel> ChannelServer<C> {
                 self.carried.push(Carried::Modern(call));
             }
         }
+    }
+
+    fn listen(&mut self, listen: Listen) {
+        if self.listens.len() >= MOST_LISTENS {
+            self.channel.send(&modern::refuse(Some(listen.id()), &Refusal::TOO_MANY).message);
+            return;
+        }
+        self.channel.send(&listen.acknowledgement());
+        self.listens.insert(listen.id().clone(), listen);
     }
 
     fn begin_legacy(&mut self, begun: legacy::Begun, cx: &mut Context<'_>) {

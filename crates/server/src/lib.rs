@@ -44,6 +44,11 @@ mod tool;
 mod unanswered;
 mod unread;
 
+/// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
+pub mod listing {
+    pub use crate::registry::{ListKind, Rendered, page};
+}
+
 pub use trunkline_protocol as protocol;
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use trunkline_protocol::model::{Answer, Question};
 use trunkline_protocol::{Raw, Refusal};
 
-use super::{Call, Suspended};
+use super::{Call, Meanwhile, Suspended};
 use crate::client::Client;
 use crate::error::Error;
 
@@ -44,6 +44,15 @@ pub enum Continuation {
     Live(Box<Suspended>),
 }
 
+/// Says that a question will not be answered, in the words that its kind has for it.
+fn unanswered(question: &Question) -> Result<Answer, Refusal> {
+    match question {
+        Question::Form(_) | Question::Url(_) => Ok(Answer::cancel()),
+        Question::Sample(_) => Err(Refusal::application(-1, "nobody answers for this request")),
+        Question::Roots => Err(Refusal::INTERNAL.because("nobody answers for this request")),
+    }
+}
+
 impl Round {
     pub(crate) fn new(
         client: Client,
@@ -52,6 +61,25 @@ impl Round {
         then: Continuation,
     ) -> Self {
         Self { questions, then, client, call }
+    }
+
+    /// Listens on while the questions are being answered. Cancel safe.
+    ///
+    /// It ends only where there is something to know: a call that its server keeps open can be over before it is answered.
+    pub async fn meanwhile(&mut self) -> Meanwhile {
+        match &mut self.then {
+            Continuation::Live(suspended) => suspended.get_mut().listen(self.client.inner(), &self.call).await,
+            Continuation::Portable(_) => std::future::pending().await,
+        }
+    }
+
+    /// Gives the call up: whoever asked hears that nobody will answer, and that nobody waits any more.
+    pub async fn abandon(self) {
+        let Continuation::Live(mut suspended) = self.then else { return };
+        suspended.get_mut().give_up_uncertain();
+        let answers = self.questions.into_iter().map(|(key, question)| (key, unanswered(&question)));
+        // A server that is gone, or does not read, need not be told.
+        let _ = suspended.get_mut().answer(self.client.inner(), answers.collect()).await;
     }
 
     /// Goes on with the answers.

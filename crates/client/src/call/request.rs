@@ -2,8 +2,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trunkline_protocol::model::ClientCapabilities;
-use trunkline_protocol::{ByteString, Level, Members, Method, Raw};
+use bytes::Bytes;
+use trunkline_protocol::model::{ClientCapabilities, Question};
+use trunkline_protocol::{ByteString, Level, Members, Method, Raw, meta};
 
 use super::{Answers, Completion, Continuation, LogMessage, Progress};
 
@@ -24,22 +25,38 @@ pub struct Call {
     pub(crate) capabilities: Option<ClientCapabilities>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) observer: Observer,
-    pub(crate) given: Option<(Continuation, Answers)>,
+    pub(crate) given: Option<Given>,
     /// Whether a session that the server forgot is opened again for it.
     pub(crate) may_reopen: bool,
     /// What is wrong with it, which its caller hears instead of an answer.
     pub(crate) fault: Option<String>,
 }
 
+/// What a call comes with, because questions were answered.
+#[derive(Debug)]
+pub(crate) enum Given {
+    /// Answers to questions that were asked before.
+    Answers(Continuation, Answers),
+    /// The same, as somebody else gave them; the bytes are those of a portable continuation.
+    Carried(Bytes, CarriedAnswers),
+    /// Answers of somebody who knows the questions before they are asked.
+    Ahead(CarriedAnswers),
+}
+
+/// Answers that are carried as they came, by the keys of their questions.
+pub(crate) type CarriedAnswers = Vec<(String, Raw)>;
+
 /// Who is told what a server says while it works.
 #[derive(Clone, Default)]
 pub(crate) struct Observer {
     pub(crate) progress: Option<Arc<ProgressFn>>,
     pub(crate) log: Option<Arc<LogFn>>,
+    pub(crate) undeclared: Option<Arc<QuestionFn>>,
 }
 
 pub(crate) type ProgressFn = dyn Fn(&Progress) + Send + Sync;
 pub(crate) type LogFn = dyn Fn(&LogMessage) + Send + Sync;
+pub(crate) type QuestionFn = dyn Fn(&Question) + Send + Sync;
 
 impl Call {
     /// Calls a tool with arguments, a JSON object.
@@ -75,13 +92,28 @@ impl Call {
                 call.name =
                     known.and_then(Method::mirrored_name).and_then(|member| params.get(member)?.to_text());
                 if let Some(meta) = params.take("_meta").and_then(|meta| meta.members().ok()) {
-                    let others = meta.iter().filter(|(key, _)| !is_ours(key));
+                    let others = meta.iter().filter(|(key, _)| !meta::is_of_one_hop(key));
                     call.meta = others.map(|(key, value)| (key.clone(), value.clone())).collect();
                 }
                 call.params = params;
             }
             Err(error) => call.fault = Some(format!("the parameters are not usable: {error}")),
         }
+        call
+    }
+
+    /// Makes a request that somebody else has made, with parameters of theirs and the `_meta` that came with them.
+    ///
+    /// What belongs to one hop alone, answers, state and the protocol's own members of `_meta`, is left out.
+    pub fn carried(method: Method, mut params: Members, meta: Option<&Members>) -> Self {
+        for own in ["_meta", "inputResponses", "requestState"] {
+            params.take(own);
+        }
+        let mut call = Self::of(method);
+        call.name = method.mirrored_name().and_then(|member| params.get(member)?.to_text());
+        call.params = params;
+        let others = meta.into_iter().flat_map(Members::iter).filter(|(key, _)| !meta::is_of_one_hop(key));
+        call.meta = others.map(|(key, value)| (key.clone(), value.clone())).collect();
         call
     }
 
@@ -131,7 +163,7 @@ impl Call {
     /// What the protocol itself keeps there is left out: it is written for each request anew.
     pub fn meta(mut self, key: impl Into<String>, value: Raw) -> Self {
         let key = key.into();
-        if !is_ours(&key) {
+        if !meta::is_of_one_hop(&key) {
             self.meta.set(key, value);
         }
         self
@@ -145,7 +177,27 @@ impl Call {
 
     /// Goes on with a call that was interrupted by questions. The call has to be the same one.
     pub fn resume(mut self, continuation: Continuation, answers: Answers) -> Self {
-        self.given = Some((continuation, answers));
+        self.given = Some(Given::Answers(continuation, answers));
+        self
+    }
+
+    /// Goes on with a call that was interrupted by questions, with the bytes of its portable continuation and with answers
+    /// that are carried as they came. The call has to be the same one.
+    pub fn resume_carried(mut self, state: Bytes, answers: Vec<(String, Raw)>) -> Self {
+        self.given = Some(Given::Carried(state, answers));
+        self
+    }
+
+    /// Gives answers before they are asked for, by the keys of their questions. A server that asks by requests of its own
+    /// cannot be given any, so that it asks.
+    pub fn answers_ahead(mut self, answers: Vec<(String, Raw)>) -> Self {
+        self.given = (!answers.is_empty()).then_some(Given::Ahead(answers));
+        self
+    }
+
+    /// Tells a function of questions that the server asked although nobody had declared that they can be answered.
+    pub fn on_undeclared(mut self, tell: impl Fn(&Question) + Send + Sync + 'static) -> Self {
+        self.observer.undeclared = Some(Arc::new(tell));
         self
     }
 
@@ -183,25 +235,11 @@ impl Call {
     }
 }
 
-/// Reports whether a member of `_meta` is written by the client itself.
-fn is_ours(key: &str) -> bool {
-    use trunkline_protocol::meta;
-    [
-        meta::PROGRESS_TOKEN,
-        meta::PROTOCOL_VERSION,
-        meta::CLIENT_INFO,
-        meta::CLIENT_CAPABILITIES,
-        meta::LOG_LEVEL,
-        meta::SUBSCRIPTION_ID,
-    ]
-    .contains(&key)
-}
-
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Observer")
             .field("progress", &self.progress.is_some())
             .field("log", &self.log.is_some())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -51,10 +51,11 @@ pub(crate) enum Waited {
 
 /// What happened while questions were being answered.
 #[derive(Debug)]
-pub(crate) enum Meanwhile {
+#[non_exhaustive]
+pub enum Meanwhile {
     /// The call is over; nobody waits for answers any more.
     Over,
-    /// The server takes a question back.
+    /// The server takes the question of this key back.
     Withdrawn(String),
 }
 
@@ -189,7 +190,12 @@ impl Running {
                 self.open.push(Open { key: key.clone(), asked });
                 return Ok(Some((key, question)));
             }
-            Some(Err(refusal)) => refusal,
+            Some(Err((refusal, undeclared))) => {
+                if let (Some(question), Some(tell)) = (undeclared, &call.observer.undeclared) {
+                    tell(&question);
+                }
+                refusal
+            }
         };
         let posted = asked.id().map(|id| edge.answer(id, Err(&refusal)));
         asked.settle();
@@ -220,9 +226,17 @@ impl Running {
     }
 
     async fn post(&mut self, inner: &Inner, mut answers: Answers) -> Result<(), Error> {
+        let is_over = self.is_over();
         while let Some(Open { key, asked }) = self.open.pop() {
             let given =
                 answers.iter().position(|(asked, _)| *asked == key).map(|at| answers.swap_remove(at).1);
+            if given.is_none() && is_over {
+                // Who asked has gone on, unless it was another call that asked: then the question goes back.
+                if asked.is_certain() {
+                    asked.settle();
+                }
+                continue;
+            }
             let given: Result<Answer, Refusal> =
                 given.unwrap_or_else(|| Err(Refusal::INTERNAL.because("the question was not answered")));
             let posted = asked.id().map(|id| self.session.edge.answer(id, given.as_ref()));
@@ -234,11 +248,20 @@ impl Running {
         Ok(())
     }
 
+    /// Reports whether the last word has come although questions are open.
+    fn is_over(&self) -> bool {
+        self.backlog.back().is_some_and(|last| matches!(last, Arrived::Response(_) | Arrived::Lost(_)))
+    }
+
+    /// Lets go of the questions that may have been asked within another call: they go back to where they came from.
+    pub(crate) fn give_up_uncertain(&mut self) {
+        self.open.retain(|open| open.asked.is_certain());
+    }
+
     /// Listens on while questions are being answered. Cancel safe.
     pub(crate) async fn listen(&mut self, inner: &Inner, call: &Call) -> Meanwhile {
         loop {
-            let is_over = |arrived: &Arrived| matches!(arrived, Arrived::Response(_) | Arrived::Lost(_));
-            if self.backlog.back().is_some_and(is_over) {
+            if self.is_over() {
                 return Meanwhile::Over;
             }
             if self.backlog.len() >= MOST_BACKLOG {

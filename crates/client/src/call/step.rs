@@ -11,10 +11,10 @@ use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Method, Raw, Refusal};
 
 use super::running::{Meanwhile, Running, Waited};
-use super::{Answers, Call, Continuation, Suspended};
+use super::{Answers, Call, CarriedAnswers, Continuation, Given, Suspended};
 use crate::carrier::{Asked, LossKind, Reach};
 use crate::client::Inner;
-use crate::edge::{Extras, Resumption, Settled};
+use crate::edge::{Extras, Settled};
 use crate::error::Error;
 use crate::input::{InputHandler, Origin};
 
@@ -28,6 +28,22 @@ const MOST_SHARED_ROUNDS: usize = 1000;
 /// The code by which a server says that a header does not mirror the body.
 const HEADER_MISMATCH: i64 = -32020;
 
+/// What comes with a request beside what it asks for.
+#[derive(Debug)]
+pub(crate) enum Brought {
+    /// Answers to questions that were asked before, and what the server wants to see again, exactly as it wrote it.
+    Asked(Option<Raw>, Said),
+    /// Answers that nobody has asked for yet.
+    Ahead(CarriedAnswers),
+}
+
+/// Answers by the keys of their questions.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Answers(Answers),
+    Carried(CarriedAnswers),
+}
+
 /// How a step ends.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -40,14 +56,14 @@ impl Inner {
     pub(crate) async fn step(
         self: &Arc<Self>,
         call: &Call,
-        given: Option<(Continuation, Answers)>,
+        given: Option<Given>,
         siblings_within: Duration,
     ) -> Result<Step, Error> {
         if let Some(fault) = &call.fault {
             return Err(Error::Invalid(fault.clone()));
         }
         match given {
-            Some((Continuation::Live(suspended), answers)) => {
+            Some(Given::Answers(Continuation::Live(suspended), answers)) => {
                 let mut running = suspended.into_running();
                 running.answer(self, answers).await?;
                 match running.wait(self, call, siblings_within).await? {
@@ -56,8 +72,16 @@ impl Inner {
                     Waited::Asked(questions) => Ok(suspend(running, questions)),
                 }
             }
-            Some((Continuation::Portable(state), answers)) => {
-                self.send(call, Some((read_state(&state)?, answers)), siblings_within).await
+            Some(Given::Answers(Continuation::Portable(state), answers)) => {
+                let brought = Brought::Asked(read_state(&state)?, Said::Answers(answers));
+                self.send(call, Some(brought), siblings_within).await
+            }
+            Some(Given::Carried(state, answers)) => {
+                let brought = Brought::Asked(read_state(&state)?, Said::Carried(answers));
+                self.send(call, Some(brought), siblings_within).await
+            }
+            Some(Given::Ahead(answers)) => {
+                self.send(call, Some(Brought::Ahead(answers)), siblings_within).await
             }
             None => self.send(call, None, siblings_within).await,
         }
@@ -67,7 +91,7 @@ impl Inner {
     async fn send(
         self: &Arc<Self>,
         call: &Call,
-        given: Option<(Option<Raw>, Answers)>,
+        brought: Option<Brought>,
         siblings_within: Duration,
     ) -> Result<Step, Error> {
         let mut reopened = false;
@@ -75,9 +99,7 @@ impl Inner {
         loop {
             let session = self.session.load_full();
             let extras = Extras {
-                resumption: given
-                    .as_ref()
-                    .map(|(state, answers)| Resumption { state: state.as_ref(), answers }),
+                brought: brought.as_ref(),
                 params: self.tools.headers(call),
                 level: self.level(),
             };
@@ -126,7 +148,7 @@ impl Inner {
     pub(crate) async fn run(
         self: &Arc<Self>,
         call: &Call,
-        mut given: Option<(Continuation, Answers)>,
+        mut given: Option<Given>,
     ) -> Result<Raw, Error> {
         let limits = &self.plan.limits;
         let began = Instant::now();
@@ -141,7 +163,7 @@ impl Inner {
                     }
                     sleep(pace).await;
                     pace = (pace * 2).min(SLOWEST_PACE);
-                    given = Some((then, Answers::new()));
+                    given = Some(Given::Answers(then, Answers::new()));
                 }
                 Step::Ask(questions, mut then) => {
                     // Where calls of one channel ask at one time, the questions of all of them may come to one.
@@ -156,7 +178,8 @@ impl Inner {
                         return Err(Error::Unanswered(Refusal::TOO_MANY.because(problem)));
                     }
                     pace = PACE;
-                    given = Some(self.answer_all(call, questions, then).await);
+                    let (then, answers) = self.answer_all(call, questions, then).await;
+                    given = Some(Given::Answers(then, answers));
                 }
             }
         }

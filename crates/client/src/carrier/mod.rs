@@ -40,6 +40,11 @@ pub(crate) trait Carrier: Send + Sync + 'static {
 
     /// Reports whether nothing can be sent any more, ever.
     fn is_over(&self) -> bool {
-        false
+        self.epitaph().is_some()
+    }
+
+    /// Says why nothing can be sent any more, once that is so for good.
+    fn epitaph(&self) -> Option<String> {
+        None
     }
 }

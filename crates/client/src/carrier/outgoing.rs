@@ -61,4 +61,9 @@ impl Outgoing {
     pub(crate) fn is_cancellable(&self) -> bool {
         !self.finds_out()
     }
+
+    /// Reports whether the request stands for as long as somebody wants to be told of changes, and is about nothing else.
+    pub(crate) fn stands(&self) -> bool {
+        self.method == Method::Listen.as_str()
+    }
 }

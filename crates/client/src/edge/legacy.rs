@@ -2,14 +2,14 @@
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{
-    Action, Answer, ClientCapabilities, ElicitResult, Implementation, Question, ServerCapabilities,
+    Action, Answer, ClientCapabilities, Implementation, Question, ServerCapabilities,
 };
 use trunkline_protocol::{
     Era, Id, Level, Method, Raw, Refusal, Request, Revision, Writer, emit, meta, shorten,
 };
 
-use super::{Resumption, Settled};
-use crate::call::Call;
+use super::{Asked, Settled};
+use crate::call::{Brought, Call, Said};
 use crate::carrier::{Mirror, Outgoing, Posted};
 use crate::connect::Described;
 use crate::error::{Error, Refused};
@@ -36,16 +36,21 @@ impl Legacy {
         &self,
         id: u64,
         call: &Call,
-        resumption: Option<&Resumption<'_>>,
+        brought: Option<&Brought>,
     ) -> Result<Outgoing, Error> {
-        // The only call that is made again here is one whose pages were to be visited first.
-        for (_, answer) in resumption.iter().flat_map(|resumption| resumption.answers) {
-            check_agreed(answer)?;
+        // The only call that is made again here is one whose pages were to be visited first. Answers that nobody asked for
+        // have no place in a session.
+        if let Some(Brought::Asked(_, said)) = brought {
+            check_agreed(said)?;
         }
-        let wants_progress = call.wants_progress();
+        let (wants_progress, dialect) = (call.wants_progress(), Dialect::of(self.revision));
         let body = emit::numbered_request(id, &call.method, call.hint(), |writer| {
             writer.open_object();
-            call.params.write_into(writer);
+            for (key, value) in call.params.iter() {
+                if dialect.completion_context || call.known != Some(Method::Complete) || key != "context" {
+                    writer.member(key, value);
+                }
+            }
             if wants_progress || !call.meta.is_empty() {
                 writer.plain_key("_meta");
                 writer.open_object();
@@ -100,16 +105,25 @@ fn pages_to_visit(error: &Refused) -> Option<Vec<(String, Question)>> {
 }
 
 /// A call whose pages nobody wants to visit is not made again.
-fn check_agreed(answer: &Result<Answer, Refusal>) -> Result<(), Error> {
-    match answer {
-        Ok(Answer::Elicit(ElicitResult { action: Action::Accept, .. })) => Ok(()),
-        Ok(_) => Err(Error::Unanswered(Refusal::INTERNAL.because("the page was not agreed to"))),
-        Err(refusal) => Err(Error::Unanswered(refusal.clone())),
+fn check_agreed(said: &Said) -> Result<(), Error> {
+    let agreed = |answer: &Answer| matches!(answer, Answer::Elicit(result) if result.action == Action::Accept);
+    let refused = || Error::Unanswered(Refusal::INTERNAL.because("the page was not agreed to"));
+    let check = |answer: Result<Answer, Refusal>| match answer {
+        Ok(answer) if agreed(&answer) => Ok(()),
+        Ok(_) => Err(refused()),
+        Err(refusal) => Err(Error::Unanswered(refusal)),
+    };
+    match said {
+        Said::Answers(answers) => answers.iter().try_for_each(|(_, answer)| check(answer.clone())),
+        Said::Carried(answers) => {
+            let page = Question::url("", "");
+            answers.iter().try_for_each(|(_, raw)| check(page.read_answer(raw).map_err(|_| Refusal::INVALID_PARAMS)))
+        }
     }
 }
 
 /// Reads a question, or says why it is refused.
-pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> Result<Question, Refusal> {
+pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> Asked {
     let mut params = request.params.members;
     // The rest of it may be for whoever answers; the token is for us alone, and we report no progress.
     if let Some(mut meta) = request.params.meta {
@@ -118,7 +132,7 @@ pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> R
             params.set("_meta", meta.to_raw());
         }
     }
-    let question = Question::read(&request.method, params)?;
+    let question = Question::read(&request.method, params).map_err(|refusal| (refusal, None))?;
     if question.allowed_by(capabilities) {
         return Ok(question);
     }
@@ -128,10 +142,11 @@ pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> R
         Question::Roots => false,
     };
     let problem = format!("this client did not declare what `{}` needs", shorten(&request.method));
-    Err(match declares_some {
+    let refusal = match declares_some {
         true => Refusal::INVALID_PARAMS.because(problem),
         false => Refusal::METHOD_NOT_FOUND.because(problem),
-    })
+    };
+    Err((refusal, Some(question)))
 }
 
 /// Writes the answer to a question, or the refusal.

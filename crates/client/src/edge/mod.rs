@@ -10,7 +10,7 @@ use trunkline_protocol::{Id, Level, Method, Raw, Refusal, Request, Revision};
 
 pub(crate) use self::legacy::Legacy;
 pub(crate) use self::modern::Modern;
-use crate::call::{Answers, Call};
+use crate::call::{Brought, Call};
 use crate::carrier::{Outgoing, Posted};
 use crate::error::Error;
 use crate::subscribe::Watch;
@@ -31,25 +31,19 @@ pub(crate) enum Settled {
     Ask(Vec<(String, Question)>, Option<Raw>),
 }
 
-/// What comes with a request that is sent again, because questions were answered.
-#[derive(Debug)]
-pub(crate) struct Resumption<'a> {
-    /// What the server wants to see again, exactly as it wrote it.
-    pub(crate) state: Option<&'a Raw>,
-    /// The answers.
-    pub(crate) answers: &'a Answers,
-}
-
 /// What a request has beside what its caller says.
 #[derive(Debug, Default)]
 pub(crate) struct Extras<'a> {
-    /// The answers that it comes again with.
-    pub(crate) resumption: Option<Resumption<'a>>,
+    /// The answers that it comes with.
+    pub(crate) brought: Option<&'a Brought>,
     /// The headers that repeat arguments.
     pub(crate) params: Vec<(String, String)>,
     /// The log level to ask for where the call says none.
     pub(crate) level: Option<Level>,
 }
+
+/// A question, or the refusal that whoever asked gets, with the question if only its capability was not declared.
+pub(crate) type Asked = Result<Question, (Refusal, Option<Question>)>;
 
 impl Edge {
     /// Returns the revision that is spoken.
@@ -86,7 +80,7 @@ impl Edge {
     /// An answer cannot be said, or was refused where that ends the call.
     pub(crate) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {
         match self {
-            Self::Legacy(legacy) => legacy.write(id, call, extras.resumption.as_ref()),
+            Self::Legacy(legacy) => legacy.write(id, call, extras.brought),
             Self::Modern(modern) => modern.write(id, call, extras),
         }
     }
@@ -153,7 +147,7 @@ impl Edge {
         &self,
         request: Request,
         capabilities: &ClientCapabilities,
-    ) -> Option<Result<Question, Refusal>> {
+    ) -> Option<Asked> {
         match self {
             Self::Legacy(_) => Some(legacy::question(request, capabilities)),
             Self::Modern(_) => None,

@@ -2,10 +2,10 @@
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{ClientCapabilities, Implementation, Question, ServerCapabilities};
-use trunkline_protocol::{Method, Raw, Revision, Writer, emit, meta, shorten};
+use trunkline_protocol::{Members, Method, Raw, Revision, Writer, emit, meta, shorten};
 
-use super::{Extras, Resumption, Settled};
-use crate::call::Call;
+use super::{Extras, Settled};
+use crate::call::{Answers, Brought, Call, Said};
 use crate::carrier::{Mirror, Outgoing};
 use crate::connect::Described;
 use crate::error::{Error, Refused};
@@ -43,21 +43,22 @@ impl Modern {
     }
 
     pub(super) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {
-        let resumption = match &extras.resumption {
-            Some(resumption) => Some((write_answers(resumption)?, resumption.state)),
-            None => None,
+        let brought = match extras.brought {
+            Some(Brought::Asked(state, Said::Answers(answers))) => (write_answers(answers)?, state.as_ref()),
+            Some(Brought::Asked(state, Said::Carried(answers))) => (write_carried(answers), state.as_ref()),
+            Some(Brought::Ahead(answers)) => (write_carried(answers), None),
+            None => (None, None),
         };
         let hint = call.hint() + self.claim.len() + self.capabilities.as_str().len() + 64;
         let body = emit::numbered_request(id, &call.method, hint, |writer| {
             writer.open_object();
             call.params.write_into(writer);
-            if let Some((answers, state)) = &resumption {
-                if let Some(answers) = answers {
-                    writer.member("inputResponses", answers);
-                }
-                if let Some(state) = state {
-                    writer.member("requestState", state);
-                }
+            let (answers, state) = &brought;
+            if let Some(answers) = answers {
+                writer.member("inputResponses", answers);
+            }
+            if let Some(state) = state {
+                writer.member("requestState", state);
             }
             writer.plain_key("_meta");
             self.write_meta(id, call, &extras, writer);
@@ -146,13 +147,13 @@ fn read_questions(requests: Option<&Raw>) -> Result<Vec<(String, Question)>, Err
 }
 
 /// Writes answers as the members of one object; nothing if there are none.
-fn write_answers(resumption: &Resumption<'_>) -> Result<Option<Raw>, Error> {
-    if resumption.answers.is_empty() {
+fn write_answers(answers: &Answers) -> Result<Option<Raw>, Error> {
+    if answers.is_empty() {
         return Ok(None);
     }
     let mut writer = Writer::with_capacity(128);
     writer.open_object();
-    for (key, answer) in resumption.answers {
+    for (key, answer) in answers {
         // Within a result there is no way to refuse; the call is simply not made again.
         let answer = answer.as_ref().map_err(|refusal| Error::Unanswered(refusal.clone()))?;
         writer.key(key);
@@ -162,6 +163,12 @@ fn write_answers(resumption: &Resumption<'_>) -> Result<Option<Raw>, Error> {
     }
     writer.close_object();
     Ok(Some(writer.into_raw()))
+}
+
+/// Writes answers that are carried as they came; nothing if there are none.
+fn write_carried(answers: &[(String, Raw)]) -> Option<Raw> {
+    let members = answers.iter().map(|(key, answer)| (key.as_str().into(), answer.clone()));
+    (!answers.is_empty()).then(|| members.collect::<Members>().to_raw())
 }
 
 /// Writes the standing request within which changes are told.

@@ -31,6 +31,8 @@ pub struct Dialect {
     pub structured_any: bool,
     /// Progress notices have a `message`.
     pub progress_message: bool,
+    /// Completions come with the arguments that are settled, as `context`.
+    pub completion_context: bool,
     /// Servers declare `completions`.
     pub completions_flag: bool,
     /// Capabilities have `extensions`.

@@ -3,6 +3,7 @@
 //! Inside, every concept has one superset type (see [`crate::model`]). Writing consults the flags of a [`Dialect`], never
 //! the revision itself, so what a revision can say is a row of a table and not a branch in feature code.
 
+mod carried;
 mod dialect;
 mod output_schema;
 mod r2024_11_05;
@@ -12,6 +13,7 @@ mod r2025_11_25;
 mod r2026_07_28;
 mod reply;
 
+pub use self::carried::Carried;
 pub use self::dialect::Dialect;
 pub(crate) use self::output_schema::narrow_output_schema;
 pub use self::reply::{InputRequired, ListReply, Reply, write_reply};

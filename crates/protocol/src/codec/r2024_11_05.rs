@@ -16,6 +16,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     structured: false,
     structured_any: false,
     progress_message: false,
+    completion_context: false,
     // Completion exists, but nobody declares it.
     completions_flag: false,
     extensions: false,

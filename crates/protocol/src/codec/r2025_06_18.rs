@@ -9,6 +9,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     entity_meta: true,
     last_modified: true,
     resource_link: true,
+    completion_context: true,
     // Objects only: a schema or value of another type is wrapped in one.
     structured: true,
     // Not yet named by the specification, but capabilities are an open set from here on.

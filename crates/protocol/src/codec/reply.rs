@@ -2,7 +2,7 @@ use crate::json::{Members, Raw, Writer};
 use crate::meta::SERVER_INFO;
 use crate::model::{CacheHint, CallToolResult, CompleteResult, GetPromptResult, Question, ReadResult};
 
-use super::Dialect;
+use super::{Carried, Dialect};
 
 /// What a server answers, before a dialect is chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub enum Reply {
     Empty,
     /// An object that is carried as it is.
     Object(Members),
+    /// What another server answered, on its way through.
+    Carried(Carried),
     /// What came of calling a tool.
     Tool(CallToolResult),
     /// A prompt, filled in.
@@ -23,6 +25,17 @@ pub enum Reply {
     List(ListReply),
     /// Questions that must be answered first.
     InputRequired(InputRequired),
+}
+
+impl Reply {
+    /// Reports whether a tool says that it failed.
+    pub fn is_tool_error(&self) -> bool {
+        match self {
+            Self::Tool(result) => result.is_error,
+            Self::Carried(result) => result.get("isError").is_some_and(|raw| raw.as_str() == "true"),
+            _ => false,
+        }
+    }
 }
 
 /// One page of a list.
@@ -49,9 +62,9 @@ pub struct InputRequired {
     pub state: Option<String>,
 }
 
-const RESULT_TYPE: &str = "resultType";
-const TTL: &str = "ttlMs";
-const CACHE_SCOPE: &str = "cacheScope";
+pub(super) const RESULT_TYPE: &str = "resultType";
+pub(super) const TTL: &str = "ttlMs";
+pub(super) const CACHE_SCOPE: &str = "cacheScope";
 
 /// Writes the whole result object of a reply in a dialect.
 ///
@@ -75,6 +88,11 @@ pub fn write_reply(reply: &Reply, dialect: &Dialect, server_info: &Raw, writer: 
         Reply::Object(members) => {
             write_carried(members, dialect, writer);
             carried = members.get("_meta").and_then(|raw| raw.members().ok());
+            carried.as_ref()
+        }
+        Reply::Carried(result) => {
+            result.write_members(dialect, writer);
+            carried = result.meta();
             carried.as_ref()
         }
         Reply::Tool(result) => {

@@ -114,6 +114,16 @@ impl ClientCapabilities {
         self.extensions.as_ref()?.get(id)
     }
 
+    /// Declares the same but for one extension.
+    #[must_use]
+    pub fn without_extension(&self, id: &str) -> Self {
+        let Some(mut extensions) = self.extensions.as_deref().cloned() else { return self.clone() };
+        extensions.take(id);
+        let mut members = self.raw.members().unwrap_or_default();
+        members.set("extensions", extensions.to_raw());
+        Self { raw: members.to_raw(), extensions: Some(Box::new(extensions)), ..self.clone() }
+    }
+
     /// Says the same in the words of the modern era.
     ///
     /// What the client has declared under its revision is kept, what the revision does not know or the modern era no longer

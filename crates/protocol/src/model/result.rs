@@ -91,13 +91,16 @@ impl CallToolResult {
         write_result_rest(&self.rest, typed, writer);
     }
 
-    /// Reports whether a block of text already says what a structured value says.
+    /// Reports whether a block of text already says what a structured value says, or what is wrapped in it.
     fn mirrors(&self, value: &Raw) -> bool {
-        let mut texts = self.content.iter().filter_map(Content::as_text);
-        texts.any(|text| {
+        let wrapped = value.members().ok().filter(|members| members.len() == 1);
+        let wrapped = wrapped.and_then(|mut members| members.take("result"));
+        let says = |text: &str, value: &Raw| {
             let parsed = |json| serde_json::from_str::<serde_json::Value>(json).ok();
             text == value.as_str() || parsed(text).is_some_and(|said| Some(said) == parsed(value.as_str()))
-        })
+        };
+        let mut texts = self.content.iter().filter_map(Content::as_text);
+        texts.any(|text| says(text, value) || wrapped.as_ref().is_some_and(|wrapped| says(text, wrapped)))
     }
 }
 

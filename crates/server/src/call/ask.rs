@@ -20,18 +20,37 @@ use super::shared::Shared;
 pub struct Ask<T> {
     key: Option<String>,
     question: Question,
+    early: Early,
     read: fn(Given) -> Result<T, AskError>,
 }
 
 impl<T> Ask<T> {
     fn new(question: Question, read: fn(Given) -> Result<T, AskError>) -> Self {
-        Self { key: None, question, read }
+        Self { key: None, question, early: Early::Counts, read }
     }
 
     /// Names the question; without a name it is `q1`, `q2`, … by the order in which questions are put.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
+    }
+}
+
+/// Whether an answer that came before its question counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    Counts,
+    DoesNot,
+}
+
+impl Ask<Answer> {
+    /// Asks a question that somebody else has put, under a key that was never used before, and gives the answer whole: a
+    /// user's no is an answer, and so is anything else that fits.
+    ///
+    /// What came with the request under the key is not taken for an answer, since nobody can have known the question.
+    pub fn carried(key: impl Into<String>, question: Question) -> Self {
+        let ask = Self::new(question, |given| Ok(given.answer)).key(key);
+        Self { early: Early::DoesNot, ..ask }
     }
 }
 
@@ -179,7 +198,7 @@ pub enum AskError {
     Malformed(String),
     /// The client answered with an error.
     #[error("the client refused: {0}")]
-    Refused(String),
+    Refused(Refusal),
     /// Two open questions have the same key.
     #[error("a question with the key `{0}` is already open")]
     KeyInUse(String),
@@ -238,7 +257,7 @@ impl<T> Future for Asking<T> {
         let this = self.get_mut();
         if let AskState::New(ask) = &mut this.state {
             let Some(ask) = ask.take() else { return Poll::Pending };
-            match this.shared.put(ask.key, ask.question) {
+            match this.shared.put(ask.key, ask.question, ask.early) {
                 Ok(Put::Open(key)) => this.state = AskState::Open { key, read: ask.read },
                 Ok(Put::Answered(given)) => {
                     this.state = AskState::Over;

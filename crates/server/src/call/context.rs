@@ -94,6 +94,16 @@ impl Context {
         self.shared.note_progress(done.into(), total, Some(message.into()));
     }
 
+    /// Passes on progress that somebody else reports.
+    pub fn carry_progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        self.shared.note_progress(done, total, message);
+    }
+
+    /// Passes on a log message that somebody else writes, if the caller wants messages of this severity.
+    pub fn carry_log(&self, level: Level, logger: Option<String>, data: Raw) {
+        self.shared.note_log(level, logger, || data);
+    }
+
     /// Sends a log message, if the caller wants messages of this severity.
     ///
     /// Revision 2026-07-28 still has logging, and deprecates it: the log of the process, or a trace, is for operators.

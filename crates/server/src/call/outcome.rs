@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::pin::Pin;
 
 use bytes::Bytes;
@@ -78,6 +79,12 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
 
+    /// Prepares to tell of changes of resources, and returns those that will be told of; all of them, unless the handler has
+    /// to ask somebody else first.
+    fn prepare_watch(&self, uris: BTreeSet<String>) -> BoxFuture<'static, BTreeSet<String>> {
+        Box::pin(std::future::ready(uris))
+    }
+
     /// Begins to watch for changes.
     fn watch(&self, filter: Filter) -> Subscription;
 }
@@ -91,6 +98,13 @@ impl Call {
     /// Returns what the call names: the tool, the prompt or the URI of the resource, as the caller wrote it.
     pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.params().get(self.method.mirrored_name()?)?.as_text()
+    }
+
+    /// Returns the answers that came with the request, by the keys of their questions, as far as no question has taken them.
+    ///
+    /// A handler that asks by [`Outcome::Ask`] finds its answers here when it is called again.
+    pub fn answers(&self) -> Vec<(String, Raw)> {
+        self.context.shared().answers()
     }
 
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.

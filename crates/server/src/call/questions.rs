@@ -5,14 +5,14 @@ use std::task::{Context as TaskContext, Poll};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::Question;
 
-use super::ask::{Ask, AskError, Asking};
+use super::ask::{Ask, AskError, Asking, Early};
 use super::given::{Given, Put};
 use super::shared::{Asked, Shared, State, UNDECLARED, wake};
 
 /// What a handler asks.
 impl Shared {
     /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
-    pub(crate) fn put(&self, key: Option<String>, question: Question) -> Result<Put, AskError> {
+    pub(crate) fn put(&self, key: Option<String>, question: Question, early: Early) -> Result<Put, AskError> {
         let mut state = self.lock();
         if !self.method().may_ask() {
             return Err(AskError::unsupported(&question, "this method cannot put questions"));
@@ -24,7 +24,8 @@ impl Shared {
         if state.asked.iter().any(|asked| asked.key == key) {
             return Err(AskError::KeyInUse(key));
         }
-        if let Some(at) = state.answers.iter().position(|(given, _)| *given == key) {
+        let given = state.answers.iter().position(|(given, _)| *given == key);
+        if let Some(at) = given.filter(|_| early == Early::Counts) {
             let (key, raw) = state.answers.remove(at);
             // A malformed answer is not an error: the question is simply put again.
             if let Ok(answer) = question.read_answer(&raw) {

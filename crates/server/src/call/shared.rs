@@ -229,8 +229,8 @@ impl Shared {
         let dialect = Dialect::of(state.caller.revision);
         let open = state.asked.iter_mut().find(|asked| asked.key == key && asked.answer.is_none());
         let Some(asked) = open else { return false };
-        let given = outcome.and_then(|raw| match asked.question.read_legacy_answer(dialect, &raw) {
-            Ok(answer) => Ok(Given { answer, raw }),
+        let given = outcome.and_then(|raw| match asked.question.read_carried_answer(dialect, raw) {
+            Ok((answer, raw)) => Ok(Given { answer, raw }),
             Err(bad) => Err(AskError::Malformed(bad.to_string())),
         });
         let keep = given.as_ref().ok().map(|given| given.raw.clone());
@@ -304,6 +304,11 @@ impl Shared {
 
     pub(crate) fn revision(&self) -> Revision {
         self.lock().caller.revision
+    }
+
+    /// Returns the answers that came with the request and that no question has taken.
+    pub(crate) fn answers(&self) -> Vec<(String, Raw)> {
+        self.lock().answers.clone()
     }
 
     /// Starts to keep the answers that are used, so that the call can be replayed from its start.

@@ -8,7 +8,7 @@ use trunkline_protocol::Id;
 use crate::call::{BoxFuture, Shared};
 use crate::edge::Event;
 use crate::edge::legacy::LegacyExchange;
-use crate::edge::modern::{self, ModernCall};
+use crate::edge::modern::{self, Listen, ModernCall};
 
 /// A modern call, as far as its cancellation goes.
 pub(super) enum Cancellable {
@@ -31,6 +31,7 @@ pub(super) enum Carried {
 pub(super) enum Said {
     Message(String),
     Resumed(Id, Arc<Shared>),
+    Listens(Id, Box<Listen>),
     Answer(Option<Id>, String),
     Nothing(Option<Id>),
 }
@@ -67,7 +68,11 @@ impl Stream for Carried {
                             }
                         }
                         modern::Begun::Answer(answer) => (Some(id), Event::Answer(answer)),
-                        modern::Begun::Resume(..) | modern::Begun::Listen(_) => (Some(id), Event::Nothing),
+                        modern::Begun::Listen(listen) => {
+                            *this = Self::Over;
+                            return Poll::Ready(Some(Said::Listens(id, listen)));
+                        }
+                        modern::Begun::Resume(..) => (Some(id), Event::Nothing),
                     }
                 }
             };

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -87,6 +88,10 @@ impl Handler for Intercepted {
 
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
         Next { way: Way::Handler(self.0.clone()), at: 0 }.run(call)
+    }
+
+    fn prepare_watch(&self, uris: BTreeSet<String>) -> BoxFuture<'static, BTreeSet<String>> {
+        self.0.handler.prepare_watch(uris)
     }
 
     fn watch(&self, filter: Filter) -> Subscription {

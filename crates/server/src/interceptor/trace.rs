@@ -2,7 +2,6 @@ use std::time::Instant;
 
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span};
-use trunkline_protocol::codec::Reply;
 use trunkline_protocol::{Method, Refusal, shorten};
 
 use super::{Interceptor, Next};
@@ -45,7 +44,7 @@ impl Interceptor for Trace {
             let answer = next.run(call).await;
             let took = began.elapsed();
             match &answer {
-                Ok(Outcome::Done(Reply::Tool(result))) if result.is_error => {
+                Ok(Outcome::Done(reply)) if reply.is_tool_error() => {
                     tracing::debug!(?took, outcome = "tool_error", "ends");
                 }
                 Ok(Outcome::Done(_)) => tracing::debug!(?took, outcome = "ok", "ends"),

@@ -2,7 +2,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use trunkline_protocol::Refusal;
-use trunkline_protocol::codec::Reply;
 
 use crate::call::Outcome;
 
@@ -45,7 +44,7 @@ impl Ended {
 
     pub(crate) fn of(outcome: &Result<Outcome, Refusal>) -> Self {
         match outcome {
-            Ok(Outcome::Done(Reply::Tool(result))) if result.is_error => Self::ToolError,
+            Ok(Outcome::Done(reply)) if reply.is_tool_error() => Self::ToolError,
             Ok(Outcome::Done(_)) => Self::Ok,
             Ok(Outcome::Ask(_)) => Self::Asked,
             Err(refusal) if refusal.is(&Refusal::PANICKED) => Self::Panicked,

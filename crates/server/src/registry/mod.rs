@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::page::{ListKind, page};
-pub(crate) use self::rendered::Rendered;
+pub use self::page::{ListKind, page};
+pub use self::rendered::Rendered;
 use crate::part::Parts;
 use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};

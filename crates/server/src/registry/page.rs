@@ -10,10 +10,14 @@ use trunkline_protocol::{Params, Raw, Refusal};
 
 /// Which list a page is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListKind {
+pub enum ListKind {
+    /// Tools.
     Tools,
+    /// Prompts.
     Prompts,
+    /// Resources.
     Resources,
+    /// Resource templates.
     Templates,
 }
 
@@ -48,7 +52,7 @@ const LONGEST_CURSOR: usize = 16 * 1024;
 ///
 /// # Errors
 /// [`Refusal::INVALID_PARAMS`] if the cursor is not one of ours for this list.
-pub(crate) fn page<T>(
+pub fn page<T>(
     kind: ListKind,
     entries: &BTreeMap<Arc<str>, T>,
     params: &Params,

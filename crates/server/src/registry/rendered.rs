@@ -5,13 +5,13 @@ use trunkline_protocol::{Raw, Revision, Writer};
 
 /// The item of a list, written once in each revision that somebody asks for.
 #[derive(Debug, Default)]
-pub(crate) struct Rendered {
+pub struct Rendered {
     texts: [OnceLock<Raw>; Revision::ALL.len()],
 }
 
 impl Rendered {
     /// Returns the item in a revision.
-    pub(crate) fn get(&self, revision: Revision, write: impl FnOnce(&Dialect, &mut Writer)) -> Raw {
+    pub fn get(&self, revision: Revision, write: impl FnOnce(&Dialect, &mut Writer)) -> Raw {
         let render = || {
             let mut writer = Writer::with_capacity(256);
             write(Dialect::of(revision), &mut writer);

@@ -64,6 +64,15 @@ impl Context {
         }
     }
 
+    /// Returns the roots that are known of the client without asking it: those of a legacy session that were asked for
+    /// before, or that are on their way.
+    pub async fn known_roots(&self) -> Option<Vec<Root>> {
+        let known = &self.shared().surroundings().session()?.roots;
+        // One that is not answered in time has the roots that it had before, if it ever said which.
+        let _ = tokio::time::timeout(RACE, known.settled()).await;
+        known.listed()
+    }
+
     /// Returns the first of the client's roots, if it has any.
     ///
     /// # Errors

@@ -179,6 +179,12 @@ impl SessionRoots {
         self.merged(&self.lock())
     }
 
+    /// Returns the roots, if the client has ever said which they are.
+    pub(crate) fn listed(&self) -> Option<Vec<Root>> {
+        let state = self.lock();
+        state.listed.is_some().then(|| self.merged(&state))
+    }
+
     fn merged(&self, state: &State) -> Vec<Root> {
         let mut merged: Vec<Root> = Vec::new();
         for root in state.listed.iter().flatten().chain(&self.introduced) {

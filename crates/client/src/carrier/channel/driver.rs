@@ -74,9 +74,9 @@ impl<C: Channel> Driver<C> {
             Command::Request { slot, .. } if Arc::strong_count(&slot) == 1 => {
                 self.shared.places.add_permits(1);
             }
-            Command::Request { id, body, slot, may_ask, is_cancellable } => {
+            Command::Request { id, body, slot, may_ask, is_cancellable, stands } => {
                 self.channel.send(&body);
-                self.table.insert(id, Entry { slot, may_ask, is_cancellable, open: Vec::new() });
+                self.table.insert(id, Entry { slot, may_ask, is_cancellable, stands, open: Vec::new() });
             }
             Command::Post { body, sent, answers, .. } => {
                 if let Some(question) = answers {
@@ -266,7 +266,7 @@ impl<C: Channel> Driver<C> {
                 let id = era::cancelled_request(notice)?;
                 if self.table.has(&id) { self.table.named(&id) } else { self.table.settle(&id) }
             }
-            "notifications/message" => self.table.only().map(|(_, entry)| entry),
+            "notifications/message" => self.table.only_call(),
             _ => None,
         }
     }

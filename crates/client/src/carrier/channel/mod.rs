@@ -25,6 +25,7 @@ use trunkline_transport::process::Process;
 use self::driver::Driver;
 use self::slot::Slot;
 use super::{Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+use crate::error::Error;
 
 /// Notifications and answers that wait to be written; beyond it whoever posts one waits.
 const MOST_POSTS: usize = 64;
@@ -77,6 +78,7 @@ enum Command {
         slot: Arc<Slot>,
         may_ask: bool,
         is_cancellable: bool,
+        stands: bool,
     },
     Post {
         body: String,
@@ -131,6 +133,11 @@ impl Carrier for ChannelCarrier {
             shared.tell(Command::Post { body, answers, sent, _place: place })?;
             written.await.map_err(|_| gone())
         })
+    }
+
+    fn epitaph(&self) -> Option<String> {
+        let gone = self.shared.lock().gone.clone();
+        gone.map(|loss| Error::from(loss).to_string())
     }
 
     fn is_over(&self) -> bool {
@@ -266,9 +273,10 @@ impl Waiting {
     }
 
     fn send(&mut self, outgoing: Outgoing) -> Result<(), Loss> {
-        let is_cancellable = outgoing.is_cancellable();
+        let (is_cancellable, stands) = (outgoing.is_cancellable(), outgoing.stands());
         let Outgoing { id, body, may_ask, .. } = outgoing;
-        self.shared.tell(Command::Request { id, body, slot: self.slot.clone(), may_ask, is_cancellable })?;
+        let slot = self.slot.clone();
+        self.shared.tell(Command::Request { id, body, slot, may_ask, is_cancellable, stands })?;
         self.stage = Stage::InFlight;
         Ok(())
     }

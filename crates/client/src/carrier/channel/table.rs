@@ -18,6 +18,8 @@ pub(super) struct Entry {
     pub(super) slot: Arc<Slot>,
     pub(super) may_ask: bool,
     pub(super) is_cancellable: bool,
+    /// Whether it only stands to tell of changes, so that nothing else belongs to it.
+    pub(super) stands: bool,
     /// The server's questions within it that are not answered.
     pub(super) open: Vec<Id>,
 }
@@ -51,6 +53,12 @@ impl Table {
     pub(super) fn only(&self) -> Option<(u64, &Entry)> {
         let mut entries = self.entries.iter();
         entries.next().filter(|_| entries.next().is_none()).map(|(id, entry)| (*id, entry))
+    }
+
+    /// Returns the only request in flight that does something, if there is exactly one.
+    pub(super) fn only_call(&self) -> Option<&Entry> {
+        let mut calls = self.entries.values().filter(|entry| !entry.stands);
+        calls.next().filter(|_| calls.next().is_none())
     }
 
     /// Returns the request to which a question most likely belongs, since nothing on a channel says so.
@@ -93,7 +101,7 @@ mod tests {
         let mut table = Table::default();
         for (id, may_ask, open) in entries {
             let open = open.iter().map(|text| Id::from_text(text)).collect();
-            let entry = Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, open };
+            let entry = Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, stands: false, open };
             table.insert(*id, entry);
         }
         table

@@ -103,6 +103,22 @@ impl Question {
         Ok(answer)
     }
 
+    /// Reads a client's answer as [`Question::read_legacy_answer`] does, and writes it as others would have given it.
+    ///
+    /// # Errors
+    /// The answer does not have the shape that the question calls for.
+    pub fn read_carried_answer(&self, dialect: &Dialect, raw: Raw) -> Result<(Answer, Raw), BadAnswer> {
+        let answer = self.read_legacy_answer(dialect, &raw)?;
+        if !matches!(self, Self::Form(_)) || dialect.rich_forms {
+            return Ok((answer, raw));
+        }
+        let mut writer = Writer::with_capacity(raw.as_str().len() + 32);
+        match answer.write(Dialect::NEWEST, &mut writer) {
+            Ok(()) => Ok((answer, writer.into_raw())),
+            Err(_) => Ok((answer, raw)),
+        }
+    }
+
     fn try_read_answer(&self, raw: &Raw) -> Result<Answer, MalformedModel> {
         match self {
             Self::Form(_) => ElicitResult::read(raw, true).map(Answer::Elicit),

@@ -1,15 +1,17 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::envelope::Malformed;
-use trunkline_protocol::{Level, Message, Method, Notification, Raw, Refusal, Request, era, meta};
+use trunkline_protocol::{Level, Message, Method, Notification, Raw, Refusal, Request, era, meta, shorten};
 
 use super::super::Answer;
 use super::call::LegacyCall;
 use super::exchange::LegacyExchange;
 use super::live::LiveSession;
 use super::{ID_IN_USE, refuse};
-use crate::call::{Call, Context, Shared, Surroundings};
+use crate::call::{Call, Context, Outcome, Running, Shared, Surroundings};
+use crate::change::Filter;
 use crate::core::Core;
 use crate::env::Env;
 use crate::unanswered::Reserved;
@@ -159,8 +161,12 @@ fn at_the_edge(
                 level.ok_or_else(|| Refusal::INVALID_PARAMS.because("`level` is not a log level"))?,
             );
         }
-        Method::ResourcesSubscribe => subscribe(core, session, request, Wish::Watch)?,
-        Method::ResourcesUnsubscribe => subscribe(core, session, request, Wish::Forget)?,
+        Method::ResourcesUnsubscribe => {
+            let uri = watched_uri(core, request)?;
+            session.watch(&*core.handler).update(|filter| {
+                filter.uris.remove(&uri);
+            });
+        }
         _ => return Ok(None),
     }
     Ok(Some(Reply::Empty))
@@ -187,32 +193,51 @@ fn begin_call(
         caller.capabilities = Raw::EMPTY_OBJECT;
     }
     let surroundings = Surroundings::Session(session.keep().clone());
-    let context = Context::new(Shared::new(method, request.params, caller, Vec::new(), surroundings));
-    let call = Call { method, continuation: None, context };
-    Ok(LegacyCall::start(session.clone(), in_flight, request.id, call))
+    let watched = match method {
+        Method::ResourcesSubscribe => Some(watched_uri(core, &request)?),
+        _ => None,
+    };
+    let shared = Shared::new(method, request.params, caller, Vec::new(), surroundings);
+    let running = match watched {
+        Some(uri) => Running::from_future(shared, Box::pin(subscribe(core.clone(), session.clone(), uri))),
+        None => {
+            let call = Call { method, continuation: None, context: Context::new(shared) };
+            Running::start(&*core.handler, call)
+        }
+    };
+    Ok(LegacyCall::start(session.clone(), in_flight, request.id, method, running))
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Wish {
-    Watch,
-    Forget,
-}
-
-fn subscribe(core: &Core, session: &LiveSession, request: &Request, wish: Wish) -> Result<(), Refusal> {
+/// Returns the resource that a request to watch, or to watch no longer, is about.
+fn watched_uri(core: &Core, request: &Request) -> Result<String, Refusal> {
     if core.handler.capabilities().resources.is_none() {
         return Err(era::unknown_method(&request.method));
     }
-    let uri = request.params.text("uri")?.to_string();
+    let uri = request.params.text("uri")?;
+    match uri.len() <= Filter::MOST_URI_BYTES {
+        true => Ok(uri.to_string()),
+        false => Err(Refusal::INVALID_PARAMS.because("`uri` is longer than any that can be watched")),
+    }
+}
+
+/// Begins to watch a resource for a session, once the handler is ready to tell of it.
+async fn subscribe(core: Arc<Core>, session: Arc<LiveSession>, uri: String) -> Result<Outcome, Refusal> {
+    let told = core.handler.prepare_watch(BTreeSet::from([uri.clone()])).await;
+    if !told.contains(&uri) {
+        let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
+        return Err(Refusal::INVALID_PARAMS.because(problem));
+    }
     let mut full = false;
     session.watch(&*core.handler).update(|filter| {
-        if wish == Wish::Forget {
-            filter.uris.remove(&uri);
-        } else if filter.uris.insert(uri.clone()) && filter.is_too_large() {
+        if filter.uris.insert(uri.clone()) && filter.is_too_large() {
             filter.uris.remove(&uri);
             full = true;
         }
     });
-    if full { Err(Refusal::INVALID_PARAMS.because("the session watches too many resources")) } else { Ok(()) }
+    match full {
+        true => Err(Refusal::INVALID_PARAMS.because("the session watches too many resources")),
+        false => Ok(Outcome::Done(Reply::Empty)),
+    }
 }
 
 fn notified(session: &LiveSession, note: &Notification) {

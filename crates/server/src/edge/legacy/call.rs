@@ -33,14 +33,18 @@ pub(crate) struct LegacyCall {
 }
 
 impl LegacyCall {
-    pub(super) fn start(session: Arc<LiveSession>, in_flight: InFlight, id: Id, call: Call) -> Box<Self> {
-        let method = call.method;
-        let running = Some(Running::start(&*in_flight.core().handler, call));
+    pub(super) fn start(
+        session: Arc<LiveSession>,
+        in_flight: InFlight,
+        id: Id,
+        method: Method,
+        running: Running,
+    ) -> Box<Self> {
         Box::new(Self {
             session,
             id,
             method,
-            running,
+            running: Some(running),
             entered: false,
             outgoing: VecDeque::new(),
             questions: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use trunkline_protocol::model::Question;
-use trunkline_protocol::{Id, Level, Raw, Refusal, Response, Revision, emit};
+use trunkline_protocol::{Era, Id, Level, Raw, Refusal, Response, Revision, emit};
 use trunkline_session::{EventStore, Principal, SessionId, SessionRecord, StreamId, Timestamp};
 
 use super::stand::{Carrier, Stand};
@@ -261,7 +261,7 @@ impl LiveSession {
             self.keep.roots.learn(change, response.outcome.as_ref().ok());
         }
         if let Some((shared, key)) = asker {
-            shared.answer(&key, response.outcome.map_err(|error| AskError::Refused(error_sentence(&error))));
+            shared.answer(&key, response.outcome.map_err(|error| AskError::Refused(refusal(&error))));
         }
     }
 
@@ -365,8 +365,13 @@ impl LiveSession {
     }
 }
 
-/// Returns the public sentence of a client's error.
-fn error_sentence(error: &Raw) -> String {
-    let message = error.members().ok().and_then(|members| members.text("message"));
-    message.map_or_else(|| "no reason given".to_owned(), |message| message.chars().take(500).collect())
+/// Reads a client's error, with no more of its sentence than anybody needs.
+fn refusal(error: &Raw) -> Refusal {
+    let members = error.members().unwrap_or_default();
+    let code = members.get("code").and_then(|code| code.get().ok());
+    let message = members.text("message");
+    let message =
+        message.map_or_else(|| "no reason given".to_owned(), |text| text.chars().take(500).collect());
+    let internal = Refusal::INTERNAL.code(Era::Legacy);
+    Refusal::carried(code.unwrap_or(internal), message, members.get("data").map(Raw::detached))
 }

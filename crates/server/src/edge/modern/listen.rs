@@ -21,23 +21,27 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
+    /// Reads what is asked for, and leaves out what is not offered.
+    pub(super) fn filter(core: &Core, params: &Params) -> Result<Filter, Refusal> {
+        let asked = read_filter(params.get("notifications"))?;
+        let offered = core.handler.capabilities();
+        Ok(Filter {
+            tools: asked.tools && offered.tools.is_some(),
+            prompts: asked.prompts && offered.prompts.is_some(),
+            resources: asked.resources && offered.resources.is_some(),
+            uris: if offered.resources.is_some() { asked.uris } else { BTreeSet::new() },
+        })
+    }
+
     pub(super) fn begin(
         core: &Arc<Core>,
         id: &Id,
-        params: &Params,
+        filter: Filter,
         principal: &Principal,
     ) -> Result<Self, Refusal> {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let asked = read_filter(params.get("notifications"))?;
-        let offered = core.handler.capabilities();
-        let filter = Filter {
-            tools: asked.tools && offered.tools.is_some(),
-            prompts: asked.prompts && offered.prompts.is_some(),
-            resources: asked.resources && offered.resources.is_some(),
-            uris: if offered.resources.is_some() { asked.uris } else { BTreeSet::new() },
-        };
         let share = core.listens.take(principal).ok_or(Refusal::TOO_MANY)?;
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
         let subscription = core.handler.watch(filter.clone());

@@ -4,6 +4,7 @@ mod call;
 mod listen;
 
 use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
 use trunkline_protocol::codec::Reply;
@@ -16,6 +17,7 @@ pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::Listen;
 use super::Answer;
 use crate::call::{BoxFuture, Call, Caller, Context, Shared, Surroundings};
+use crate::change::Filter;
 use crate::core::{Core, now};
 use crate::env::Env;
 use crate::metrics::{Ended, process};
@@ -28,7 +30,7 @@ pub(crate) enum Begun {
     Answer(Answer),
     /// It runs.
     Call(Box<ModernCall>),
-    /// It goes on with a parked call, once that has been handed over.
+    /// It begins once somebody else is ready: a parked call that has to be handed over, or whoever tells of changes.
     Resume(Id, BoxFuture<'static, Begun>),
     /// It is a standing stream of changes.
     Listen(Box<Listen>),
@@ -61,9 +63,7 @@ pub(crate) fn begin(
     let id = request.id.clone();
     let begun = match admitted.method {
         Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
-        Method::Listen => {
-            Listen::begin(core, &request.id, &request.params, &principal).map(|l| Begun::Listen(Box::new(l)))
-        }
+        Method::Listen => begin_listen(core, &request.id, &request.params, principal),
         _ => begin_call(core, request, admitted, principal, env),
     };
     begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
@@ -86,6 +86,28 @@ fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
     members.set("ttlMs", Raw::from_value(&0).unwrap_or(Raw::NULL));
     members.set("cacheScope", Raw::from_text("private"));
     Answer { message: core.result(id, &Reply::Object(members), admitted.revision), status: 200 }
+}
+
+/// Begins a stream of changes, once the handler is ready to tell of them.
+fn begin_listen(core: &Arc<Core>, id: &Id, params: &Params, principal: Principal) -> Result<Begun, Refusal> {
+    let filter = Listen::filter(core, params)?;
+    let listen = {
+        let (core, id) = (core.clone(), id.clone());
+        move |filter| match Listen::begin(&core, &id, filter, &principal) {
+            Ok(listen) => Begun::Listen(Box::new(listen)),
+            Err(refusal) => Begun::Answer(refuse(Some(&id), &refusal)),
+        }
+    };
+    if filter.uris.is_empty() {
+        return Ok(listen(filter));
+    }
+    let mut preparing = core.handler.prepare_watch(filter.uris.clone());
+    // Most handlers need not wait for anybody, and then nothing that changes from here on may be missed.
+    if let Poll::Ready(uris) = preparing.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
+        return Ok(listen(Filter { uris, ..filter }));
+    }
+    let prepared = async move { listen(Filter { uris: preparing.await, ..filter }) };
+    Ok(Begun::Resume(id.clone(), Box::pin(prepared)))
 }
 
 fn begin_call(

@@ -1,0 +1,97 @@
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use trunkline_config::{Effect, ServerConfig, ServerName, Start, difference};
+
+use super::Hub;
+use crate::upstream::Upstream;
+
+/// What came of applying a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// Servers that are new.
+    pub added: Vec<ServerName>,
+    /// Servers that are gone, with their connections.
+    pub removed: Vec<ServerName>,
+    /// Servers that are described otherwise; those to which the connection was made for something else were restarted.
+    pub updated: Vec<ServerName>,
+    /// Servers that are as they were, connections and all.
+    pub unchanged: Vec<ServerName>,
+    /// Servers among the new and the updated ones that could not be connected to, each with the reason. They are tried again.
+    pub failed: Vec<(ServerName, String)>,
+}
+
+impl Hub {
+    /// Makes these the servers of the hub: those that are new are added, those that are gone are ended, those that are
+    /// described otherwise are replaced, and those that are the same are left alone.
+    ///
+    /// A server that is to be there from the start is connected to before this returns, and so is every server if somebody
+    /// has already asked what is offered. A server that cannot be is reported and hurts no other.
+    pub async fn set_servers(&self, configs: Vec<ServerConfig>) -> Applied {
+        let inner = &self.inner;
+        let _one_at_a_time = inner.applying.lock().await;
+        let servers = inner.servers();
+        let before: Vec<ServerConfig> =
+            servers.iter().map(|server| ServerConfig::clone(&server.config())).collect();
+        let mut applied = Applied::default();
+        let mut next: Vec<(usize, Arc<Upstream>)> = Vec::with_capacity(configs.len());
+        let (mut fresh, mut replaced) = (Vec::new(), Vec::new());
+        let named = |name: &ServerName| servers.iter().find(|server| server.name() == name);
+        let place =
+            |config: &ServerConfig| configs.iter().position(|other| other.name == config.name).unwrap_or(0);
+        let found = difference(&before, &configs);
+        for config in found.added {
+            let server = self.make(config, None);
+            applied.added.push(config.name.clone());
+            fresh.push(server.clone());
+            next.push((place(config), server));
+        }
+        for changed in found.changed {
+            applied.updated.push(changed.after.name.clone());
+            let Some(old) = named(&changed.after.name) else { continue };
+            if changed.effect == Effect::Keep {
+                old.reconfigure(changed.after.clone());
+                next.push((place(changed.after), old.clone()));
+            } else {
+                let server = self.make(changed.after, Some(old));
+                replaced.push(old.clone());
+                fresh.push(server.clone());
+                next.push((place(changed.after), server));
+            }
+        }
+        for config in found.same {
+            applied.unchanged.push(config.name.clone());
+            next.extend(named(&config.name).map(|server| (place(config), server.clone())));
+        }
+        let removed: Vec<_> =
+            found.removed.iter().filter_map(|config| named(&config.name).cloned()).collect();
+        applied.removed = removed.iter().map(|server| server.name().clone()).collect();
+        next.sort_by_key(|(at, _)| *at);
+        inner.set_servers(next.into_iter().map(|(_, server)| server).collect());
+        inner.rebuild();
+        removed.iter().chain(&replaced).for_each(|server| server.remove());
+        applied.failed = self.connect_fresh(&fresh).await;
+        join_all(removed.iter().chain(&replaced).map(|server| server.ended())).await;
+        applied
+    }
+
+    fn make(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
+        let options = self.inner.options.clone();
+        Upstream::new(config.clone(), options, before.map(|before| &**before), self.inner.listener())
+    }
+
+    /// Connects to the new servers that are needed now, and says which cannot be connected to.
+    async fn connect_fresh(&self, fresh: &[Arc<Upstream>]) -> Vec<(ServerName, String)> {
+        let is_asked = self.inner.is_asked();
+        let needed = fresh.iter().filter(|server| {
+            let config = server.config();
+            config.enabled && (is_asked || config.start == Start::Eager || server.is_wanted())
+        });
+        let outcomes = needed.map(|server| async move {
+            let outcome = server.connect_by_hand().await;
+            outcome.err().map(|reason| (server.name().clone(), reason))
+        });
+        join_all(outcomes).await.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,181 @@
+//! The hub: servers by their names, what they offer together, and what can be done to them while it runs.
+
+mod apply;
+mod bridge;
+mod handler;
+mod lists;
+mod manage;
+mod resource_tools;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+use trunkline_config::ServerName;
+use trunkline_server::{Change, Changes};
+
+pub use self::apply::Applied;
+pub use self::manage::{ManageError, Switch, Toggled};
+use crate::names::Collision;
+use crate::options::HubOptions;
+use crate::registry::Registry;
+use crate::upstream::{Told, Upstream};
+
+/// Many servers behind one.
+///
+/// It is a [`Handler`](trunkline_server::Handler), so that a [`Host`](trunkline_server::Host) serves it like any other
+/// server. Clones are the same hub; the last one dropped ends every connection.
+#[derive(Clone)]
+pub struct Hub {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) type Snapshot = Registry<Arc<Upstream>>;
+
+pub(crate) struct Inner {
+    pub(crate) options: Arc<HubOptions>,
+    /// In the order of the configuration.
+    servers: RwLock<Vec<Arc<Upstream>>>,
+    registry: ArcSwap<Snapshot>,
+    /// Held by whoever makes the next snapshot, so that no older one replaces a newer one; never while a call runs.
+    rebuilding: Mutex<()>,
+    /// Held by whoever applies a configuration, one at a time.
+    applying: tokio::sync::Mutex<()>,
+    changes: Changes,
+    /// The bridge of one server says of itself what that server says.
+    speaks_for: SpeaksFor,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// For whom a hub speaks when it describes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpeaksFor {
+    /// For itself, since servers come and go.
+    Itself,
+    /// For its only server.
+    ItsServer,
+}
+
+impl Hub {
+    /// Makes a hub without servers. It has to be made within a runtime.
+    pub fn new(options: HubOptions) -> Self {
+        Self::speaking(options, SpeaksFor::Itself)
+    }
+
+    pub(crate) fn speaking(options: HubOptions, speaks_for: SpeaksFor) -> Self {
+        let inner = Arc::new(Inner {
+            options: Arc::new(options),
+            servers: RwLock::default(),
+            registry: ArcSwap::default(),
+            rebuilding: Mutex::default(),
+            applying: tokio::sync::Mutex::default(),
+            changes: Changes::default(),
+            speaks_for,
+            tasks: Mutex::default(),
+        });
+        let tending = tend_watches(Arc::downgrade(&inner), inner.changes.clone());
+        inner.tasks().push(tokio::spawn(tending).abort_handle());
+        Self { inner }
+    }
+
+    /// Returns the names that several servers would have, with all who would.
+    pub fn collisions(&self) -> Vec<Collision> {
+        self.inner.registry().collisions.clone()
+    }
+}
+
+impl Inner {
+    pub(crate) fn registry(&self) -> Guard<Arc<Snapshot>> {
+        self.registry.load()
+    }
+
+    pub(crate) fn servers(&self) -> Vec<Arc<Upstream>> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn server(&self, name: &str) -> Option<Arc<Upstream>> {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.iter().find(|server| *server.name() == name).cloned()
+    }
+
+    fn set_servers(&self, servers: Vec<Arc<Upstream>>) {
+        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a new snapshot of what is offered, and tells whoever watches what is different.
+    fn rebuild(&self) {
+        let differs = {
+            let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
+            let offers: Vec<_> = self.servers().iter().filter_map(Upstream::offer).collect();
+            let next = Registry::build(&self.options.names, self.options.resource_tools, &offers);
+            let before = self.registry.load();
+            let differs = next.differs(&before);
+            for collision in next.collisions.iter().filter(|known| !before.collisions.contains(known)) {
+                tracing::warn!("{collision}");
+            }
+            self.registry.store(Arc::new(next));
+            differs
+        };
+        let told = [
+            (differs.tools, Change::Tools),
+            (differs.prompts, Change::Prompts),
+            (differs.resources, Change::Resources),
+        ];
+        told.iter().filter(|(is_told, _)| *is_told).for_each(|(_, change)| self.changes.publish(change));
+    }
+
+    /// Returns what a server calls when it has something to say.
+    fn listener(self: &Arc<Self>) -> Arc<dyn Fn(Told) + Send + Sync> {
+        let inner = Arc::downgrade(self);
+        Arc::new(move |told| {
+            let Some(inner) = inner.upgrade() else { return };
+            match told {
+                Told::Offers => inner.rebuild(),
+                Told::Updated(uri) => inner.changes.publish(&Change::Updated(uri)),
+            }
+        })
+    }
+}
+
+/// Lets servers know which resources nobody watches any more.
+async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
+    let mut next: Option<Duration> = None;
+    loop {
+        let again = async {
+            match next {
+                Some(wait) => sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = changes.revised() => {}
+            () = again => {}
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        let wanted: BTreeSet<String> = inner.changes.uris();
+        next = inner.servers().iter().filter_map(|server| server.still_wanted(&wanted)).min();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tasks.drain(..).for_each(|task| task.abort());
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<ServerName> =
+            self.inner.servers().iter().map(|server| server.name().clone()).collect();
+        f.debug_struct("Hub").field("servers", &names).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,83 @@
+//! The two tools for agents that know nothing of resources, as they are run.
+
+use std::sync::Arc;
+
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::{CallToolResult, Content, ReadResult};
+use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
+use trunkline_server::{BoxFuture, Call, Outcome};
+
+use super::Snapshot;
+use super::handler::{ambiguous, described};
+use crate::options::HubOptions;
+use crate::registry::Owner;
+use crate::relay::{Errand, relay};
+
+/// Lists the resources of one server or of all.
+pub(super) fn list(registry: &Snapshot, call: &Call) -> Reply {
+    let server = argument(call, "server");
+    if let Some(name) = server.as_deref().filter(|name| registry.with_resources_named(name).is_none()) {
+        let known: Vec<_> = registry.with_resources.iter().map(|(server, _)| format!("`{server}`")).collect();
+        let problem = format!("`{}` has no resources; {} have", shorten(name), known.join(", "));
+        return Reply::Tool(CallToolResult::error(problem));
+    }
+    let wanted = |name: &str| server.as_deref().is_none_or(|server| server == name);
+    let listed: Vec<_> = registry
+        .resources
+        .values()
+        .filter(|entry| wanted(entry.owner.name().as_str()))
+        .map(|entry| described(entry.owner.name().as_str(), &entry.item))
+        .collect();
+    Reply::Tool(CallToolResult::text(serde_json::Value::Array(listed).to_string()))
+}
+
+/// Reads a resource, and gives its contents as the result of a tool.
+pub(super) fn read(
+    registry: &Snapshot,
+    call: Call,
+    options: &Arc<HubOptions>,
+) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    let said = |problem: String| -> BoxFuture<'static, Result<Outcome, Refusal>> {
+        Box::pin(std::future::ready(Ok(Outcome::Done(Reply::Tool(CallToolResult::error(problem))))))
+    };
+    let Some(uri) = argument(&call, "uri") else { return said("`uri` must be a string".to_owned()) };
+    let server = match argument(&call, "server") {
+        Some(name) => match registry.with_resources_named(&name) {
+            Some(server) => server.clone(),
+            None => return said(format!("`{}` has no resources", shorten(&name))),
+        },
+        None => match registry.owner_of(&uri) {
+            Owner::One(server) => server.clone(),
+            Owner::Several(servers) => return said(ambiguous(&uri, &servers).to_string()),
+            Owner::Nobody => return said(format!("no server has the resource {}", shorten(&uri))),
+        },
+    };
+    let mut params = Members::new();
+    params.set("uri", Raw::from_text(&uri));
+    let reading = relay(server, Errand { method: Method::ResourcesRead, params, call }, options.clone());
+    Box::pin(async move {
+        Ok(match reading.await {
+            Ok(Outcome::Done(Reply::Carried(read))) => {
+                Outcome::Done(Reply::Tool(as_tool_result(&read.to_raw())))
+            }
+            Ok(other) => other,
+            // The model can read why, and ask for something else.
+            Err(refusal) => Outcome::Done(Reply::Tool(CallToolResult::error(refusal.to_string()))),
+        })
+    })
+}
+
+fn as_tool_result(read: &Raw) -> CallToolResult {
+    match ReadResult::read(read) {
+        Ok(read) => CallToolResult {
+            content: read.contents.into_iter().map(Content::embedded).collect(),
+            ..CallToolResult::default()
+        },
+        Err(problem) => CallToolResult::error(format!("the resource is not legible: {problem}")),
+    }
+}
+
+fn argument(call: &Call, name: &str) -> Option<String> {
+    let arguments = call.arguments().members().ok()?;
+    arguments.text(name).map(|text| text.to_string())
+}

@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+/// The bounds within which a hub deals with its servers. Each field says its default and what it costs.
+#[derive(Clone, Debug)]
+pub struct HubLimits {
+    /// How long the first lists wait for servers that were never listed. Default 15 s; a server that takes longer is left
+    /// out until it is ready, and then whoever watches is told.
+    pub first_lists_within: Duration,
+    /// How long a server may take to list what it offers. Default 30 s.
+    pub catalogue_within: Duration,
+    /// The items that one server may list of one kind. Default 10,000; a longer list is not taken.
+    pub list_items: usize,
+    /// The bytes that one list of a server may have. Default 16 MiB; a larger list is not taken.
+    pub list_bytes: usize,
+    /// The time between two looks at the lists of a server that says that they change all the time. Default 250 ms.
+    pub refresh_after: Duration,
+    /// Connections, and so processes, of one server. Default 32; beyond it the one that was unused for longest is ended,
+    /// and if all are in use, calls that need another are refused.
+    pub connections_per_server: usize,
+    /// How long a program may be unused before it is stopped, unless its configuration says. Default 10 minutes.
+    pub idle: Duration,
+    /// How long it is waited before a server that failed is started again. Default 250 ms, doubling, with a random part.
+    pub restart_after: Duration,
+    /// The longest such time. Default 60 s.
+    pub restart_at_most: Duration,
+    /// How long a server has to be well before its failures are forgotten. Default 60 s.
+    pub healthy_after: Duration,
+    /// How long a call waits for a server that is about to be started again. Default 5 s; beyond it the call is refused.
+    pub wait_for_restart: Duration,
+    /// How long calls of a server that is removed, replaced or disconnected may take to finish. Default 3 s.
+    pub drain_within: Duration,
+    /// How long a server that asks for roots waits for those of its caller. Default 10 s; then there are none.
+    pub roots_within: Duration,
+    /// How long a server may take to say whether it tells of a resource's changes. Default 10 s.
+    pub watch_within: Duration,
+    /// How long a resource that nobody watches any more is still watched. Default 10 s.
+    pub watch_lingers: Duration,
+    /// How often one call may be interrupted by questions that travel through the caller. Default 32.
+    pub rounds: u16,
+    /// How often one call may ask to be asked again without a question. Default 600.
+    pub polls: u16,
+}
+
+impl Default for HubLimits {
+    fn default() -> Self {
+        Self {
+            first_lists_within: Duration::from_secs(15),
+            catalogue_within: Duration::from_secs(30),
+            list_items: 10_000,
+            list_bytes: 16 << 20,
+            refresh_after: Duration::from_millis(250),
+            connections_per_server: 32,
+            idle: Duration::from_secs(600),
+            restart_after: Duration::from_millis(250),
+            restart_at_most: Duration::from_secs(60),
+            healthy_after: Duration::from_secs(60),
+            wait_for_restart: Duration::from_secs(5),
+            drain_within: Duration::from_secs(3),
+            roots_within: Duration::from_secs(10),
+            watch_within: Duration::from_secs(10),
+            watch_lingers: Duration::from_secs(10),
+            rounds: 32,
+            polls: 600,
+        }
+    }
+}

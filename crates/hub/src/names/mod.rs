@@ -1,0 +1,205 @@
+//! Names on this side for what servers call otherwise, so that every name means one thing.
+
+mod template;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use trunkline_config::ServerName;
+
+pub use self::template::{NameTemplate, NameTemplateError};
+
+/// What a name or an address is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A tool.
+    Tool,
+    /// A prompt.
+    Prompt,
+    /// A resource, which is named by its address.
+    Resource,
+    /// A resource template, which is named by its text.
+    Template,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::Template => "resource template",
+        })
+    }
+}
+
+/// A name that more than one server would have, and that therefore means none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collision {
+    /// What it is a name of.
+    pub kind: Kind,
+    /// The name, or the address.
+    pub name: String,
+    /// Those who would have it: the server, what the item is called there, and what it is called here instead, if it can
+    /// be used at all.
+    pub owners: Vec<(ServerName, String, Option<String>)>,
+}
+
+impl fmt::Display for Collision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}` would be of several servers:", self.kind, self.name)?;
+        for (at, (server, item, instead)) in self.owners.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(f, "{comma} `{item}` of `{server}`")?;
+            match instead {
+                Some(instead) => write!(f, " (called `{instead}`)")?,
+                None => write!(f, " (left out)")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives every item a name of its own, or none; the order of the items does not matter.
+///
+/// A name that one item alone spells exactly is that item's. One that several would have is nobody's: all of them get
+/// names with a digest of where they come from, and those for whom even that is taken get none.
+pub(crate) fn assign(
+    template: &NameTemplate,
+    kind: Kind,
+    items: &[(&ServerName, &str)],
+) -> (Vec<Option<String>>, Vec<Collision>) {
+    let made: Vec<_> = items.iter().map(|(server, item)| template.make(server.as_str(), item)).collect();
+    let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, made) in made.iter().enumerate() {
+        groups.entry(&made.text).or_default().push(at);
+    }
+    let mut names: Vec<Option<String>> = Vec::with_capacity(items.len());
+    for (at, made_name) in made.iter().enumerate() {
+        let group = groups.get(&*made_name.text).map_or(&[][..], Vec::as_slice);
+        let exact = group.iter().filter(|other| made.get(**other).is_some_and(|made| made.exact)).count();
+        let keeps = group.len() == 1 || (made_name.exact && exact == 1);
+        names.push(match items.get(at) {
+            Some(_) if keeps => Some(made_name.text.clone()),
+            Some((server, item)) => template.make_distinct(server.as_str(), item),
+            None => None,
+        });
+    }
+    drop_repeated(&mut names);
+    let mut collisions: Vec<_> = groups
+        .into_iter()
+        .filter(|(_, group)| group.len() > 1)
+        .map(|(name, group)| Collision {
+            kind,
+            name: name.to_owned(),
+            owners: group.into_iter().filter_map(|at| owner(items, &names, at)).collect(),
+        })
+        .collect();
+    collisions.sort_by(|left, right| left.name.cmp(&right.name));
+    (names, collisions)
+}
+
+fn owner(
+    items: &[(&ServerName, &str)],
+    names: &[Option<String>],
+    at: usize,
+) -> Option<(ServerName, String, Option<String>)> {
+    let (server, item) = items.get(at)?;
+    Some(((*server).clone(), (*item).to_owned(), names.get(at).cloned().flatten()))
+}
+
+/// Takes the names away that are there twice even so.
+fn drop_repeated(names: &mut [Option<String>]) {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for name in names.iter().flatten() {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    for slot in names {
+        if slot.as_ref().is_some_and(|name| counts.get(name).is_some_and(|count| *count > 1)) {
+            *slot = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn assigned(template: &NameTemplate, items: &[(&str, &str)]) -> (Vec<Option<String>>, Vec<Collision>) {
+        let servers: Vec<_> = items.iter().map(|(server, _)| ServerName::parse(server).unwrap()).collect();
+        let items: Vec<_> = servers.iter().zip(items).map(|(server, (_, item))| (server, *item)).collect();
+        assign(template, Kind::Tool, &items)
+    }
+
+    #[test]
+    fn a_name_that_two_items_would_have_is_nobodys_and_both_are_told() {
+        let (names, collisions) = assigned(&NameTemplate::hub(), &[("a", "b__c"), ("a__b", "c"), ("a", "d")]);
+        let names: Vec<_> = names.into_iter().map(Option::unwrap).collect();
+        assert!(names[0].starts_with("a__b__c_") && names[1].starts_with("a__b__c_"), "{names:?}");
+        assert_ne!(names[0], names[1]);
+        assert_eq!(names[2], "a__d");
+        let [collision] = &collisions[..] else { panic!("{collisions:?}") };
+        assert_eq!(collision.name, "a__b__c");
+        let sentence = collision.to_string();
+        assert!(sentence.contains("`b__c` of `a`") && sentence.contains("`c` of `a__b`"), "{sentence}");
+    }
+
+    #[test]
+    fn a_name_that_one_item_spells_exactly_is_that_items() {
+        let (names, collisions) = assigned(&NameTemplate::hub(), &[("a", "x.y"), ("a", "x_y")]);
+        assert_eq!(names[1].as_deref(), Some("a__x_y"));
+        assert!(names[0].as_deref().is_some_and(|name| name.starts_with("a__x_y_")), "{names:?}");
+        assert_eq!(collisions.len(), 1);
+    }
+
+    #[test]
+    fn untouched_names_that_are_there_twice_are_left_out() {
+        let (names, collisions) = assigned(&NameTemplate::untouched(), &[("a", "x"), ("b", "x"), ("b", "y")]);
+        assert_eq!(names, [None, None, Some("y".to_owned())]);
+        assert_eq!(collisions[0].owners.len(), 2);
+    }
+
+    #[test]
+    fn names_do_not_depend_on_the_order_of_servers() {
+        let items = [("a", "b__c"), ("a__b", "c"), ("x y", "t"), ("x_y", "t"), ("x.y", "t")];
+        let (forward, _) = assigned(&NameTemplate::agent(), &items);
+        let mut reversed = items;
+        reversed.reverse();
+        let (mut backward, _) = assigned(&NameTemplate::agent(), &reversed);
+        backward.reverse();
+        assert_eq!(forward, backward);
+    }
+
+    proptest! {
+        #[test]
+        fn public_names_are_injective(
+            items in prop::collection::hash_set(("[a_. é-]{1,5}|s{60,64}", "[b_. é-]{0,6}|t{50,90}"), 1..40)
+        ) {
+            let items: Vec<(String, String)> = items
+                .into_iter()
+                .filter(|(server, _)| ServerName::parse(server).is_ok())
+                .collect();
+            let borrowed: Vec<_> = items.iter().map(|(server, item)| (&**server, &**item)).collect();
+            for template in [NameTemplate::hub(), NameTemplate::agent()] {
+                let (names, collisions) = assigned(&template, &borrowed);
+                let named: Vec<_> = names.iter().flatten().collect();
+                let distinct: std::collections::HashSet<_> = named.iter().collect();
+                prop_assert_eq!(distinct.len(), named.len());
+                for name in &named {
+                    prop_assert!((1..=64).contains(&name.len()));
+                    prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'));
+                }
+                // Nobody loses a name without being told.
+                for (at, name) in names.iter().enumerate() {
+                    let told = collisions.iter().flat_map(|collision| &collision.owners);
+                    let mut told = told.map(|(server, item, _)| (server.as_str(), item.as_str()));
+                    prop_assert!(name.is_some() || told.any(|owner| owner == borrowed[at]));
+                }
+            }
+        }
+    }
+}

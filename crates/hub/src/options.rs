@@ -1,0 +1,51 @@
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_protocol::model::Implementation;
+
+use crate::connector::{Connector, Dial};
+use crate::limits::HubLimits;
+use crate::names::NameTemplate;
+use crate::registry::ResourceTools;
+
+/// How a hub presents its servers, and how it deals with them.
+#[derive(Clone)]
+pub struct HubOptions {
+    /// What the hub calls itself to its clients. Default `trunkline` and its version.
+    pub identity: Implementation,
+    /// What it calls itself to its servers. Default the same.
+    pub client_identity: Implementation,
+    /// How tools and prompts are named. Default `server__tool`.
+    pub names: NameTemplate,
+    /// Whether agents that know only tools can list and read resources. Default yes.
+    pub resource_tools: ResourceTools,
+    /// How servers are connected to. Default as their configuration says.
+    pub connector: Arc<dyn Connector>,
+    /// The bounds.
+    pub limits: HubLimits,
+}
+
+impl Default for HubOptions {
+    fn default() -> Self {
+        let identity = Implementation::new("trunkline", env!("CARGO_PKG_VERSION"));
+        Self {
+            client_identity: identity.clone(),
+            identity,
+            names: NameTemplate::hub(),
+            resource_tools: ResourceTools::default(),
+            connector: Arc::new(Dial::default()),
+            limits: HubLimits::default(),
+        }
+    }
+}
+
+impl fmt::Debug for HubOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HubOptions")
+            .field("identity", &self.identity)
+            .field("names", &self.names)
+            .field("resource_tools", &self.resource_tools)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

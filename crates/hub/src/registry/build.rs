@@ -1,0 +1,174 @@
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use trunkline_config::ServerName;
+use trunkline_protocol::template::UriTemplate;
+
+use super::{Entry, Named, Offer, Registry, ToolEntry, ToolTarget, resource_tools};
+use crate::names::{Collision, Kind, NameTemplate, assign};
+
+/// The most characters that are taken of one server's instructions.
+const LONGEST_INSTRUCTIONS: usize = 8 * 1024;
+
+/// Whether agents that know only tools can list and read resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResourceTools {
+    /// They can, by two tools, as long as any server has resources.
+    #[default]
+    Offered,
+    /// They cannot.
+    Absent,
+}
+
+impl<O: Clone> Registry<O> {
+    /// Puts together what servers offer; the order of the servers decides nothing but the order of their instructions.
+    pub(crate) fn build(template: &NameTemplate, tools: ResourceTools, offers: &[Offer<O>]) -> Self {
+        let mut registry = Self::default();
+        registry.add_tools(template, offers);
+        registry.add_prompts(template, offers);
+        registry.add_resources(offers);
+        registry.add_templates(offers);
+        let has_resources = |offer: &&Offer<O>| offer.catalogue.has_resources;
+        registry.with_resources = offers
+            .iter()
+            .filter(has_resources)
+            .map(|offer| (offer.server.clone(), offer.owner.clone()))
+            .collect();
+        if tools == ResourceTools::Offered && !registry.with_resources.is_empty() {
+            for (tool, target) in [
+                (resource_tools::list(), ToolTarget::ListResources),
+                (resource_tools::read(), ToolTarget::ReadResource),
+            ] {
+                let entry = Arc::new(ToolEntry::new(target, tool));
+                registry.tools.entry(entry.described().name.as_str().into()).or_insert(entry);
+            }
+        }
+        registry.instructions = join_instructions(offers);
+        registry
+    }
+
+    fn add_tools(&mut self, template: &NameTemplate, offers: &[Offer<O>]) {
+        let mut offered = Vec::new();
+        for offer in offers {
+            let tools = offer.catalogue.tools.iter().filter(|tool| offer.rules.offers(&tool.name));
+            offered.extend(once_each(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
+        }
+        let items: Vec<_> =
+            offered.iter().map(|(offer, tool)| (&offer.server, offer.rules.name_of(&tool.name))).collect();
+        let (names, collisions) = assign(template, Kind::Tool, &items);
+        for ((offer, tool), name) in offered.into_iter().zip(names) {
+            let Some(name) = name else { continue };
+            let target = ToolTarget::Upstream(offer.owner.clone(), tool.name.as_str().into());
+            let mut tool = tool.clone();
+            if let Some(description) = offer.rules.description_of(&tool.name) {
+                tool.description = Some(description.to_owned());
+            }
+            tool.name.clone_from(&name);
+            self.tools.insert(name.into(), Arc::new(ToolEntry::new(target, tool)));
+        }
+        self.collisions.extend(collisions);
+    }
+
+    fn add_prompts(&mut self, template: &NameTemplate, offers: &[Offer<O>]) {
+        let mut offered = Vec::new();
+        for offer in offers {
+            let prompts = once_each(offer.catalogue.prompts.iter(), |prompt| &prompt.name);
+            offered.extend(prompts.into_iter().map(|prompt| (offer, prompt)));
+        }
+        let items: Vec<_> = offered.iter().map(|(offer, prompt)| (&offer.server, &*prompt.name)).collect();
+        let (names, collisions) = assign(template, Kind::Prompt, &items);
+        for ((offer, prompt), name) in offered.into_iter().zip(names) {
+            let Some(name) = name else { continue };
+            let (real, mut prompt): (Arc<str>, _) = (prompt.name.as_str().into(), prompt.clone());
+            prompt.name.clone_from(&name);
+            self.prompts.insert(name.into(), Arc::new(Entry::new(offer.owner.clone(), real, prompt)));
+        }
+        self.collisions.extend(collisions);
+    }
+
+    fn add_resources(&mut self, offers: &[Offer<O>]) {
+        let listed = offers.iter().flat_map(|offer| {
+            let resources = once_each(offer.catalogue.resources.iter(), |resource| &resource.uri);
+            resources.into_iter().map(move |resource| {
+                let entry = Entry::new(offer.owner.clone(), resource.uri.as_str(), resource.clone());
+                (offer.server.clone(), entry)
+            })
+        });
+        let (resources, collisions) = by_address(Kind::Resource, listed);
+        self.resources = resources;
+        for collision in &collisions {
+            let servers = collision.owners.iter().map(|(server, ..)| server.clone()).collect();
+            self.shared.insert(collision.name.clone(), servers);
+        }
+        self.collisions.extend(collisions);
+    }
+
+    fn add_templates(&mut self, offers: &[Offer<O>]) {
+        for offer in offers {
+            for template in once_each(offer.catalogue.templates.iter(), |template| &template.uri_template) {
+                // One that cannot be read is listed all the same: its server may know what it means.
+                if let Ok(parsed) = UriTemplate::parse(&template.uri_template) {
+                    self.matched.push((parsed, offer.server.clone(), offer.owner.clone()));
+                }
+            }
+        }
+        let listed = offers.iter().flat_map(|offer| {
+            let templates = once_each(offer.catalogue.templates.iter(), |template| &template.uri_template);
+            templates.into_iter().map(move |template| {
+                let entry = Entry::new(offer.owner.clone(), template.uri_template.as_str(), template.clone());
+                (offer.server.clone(), entry)
+            })
+        });
+        let (templates, collisions) = by_address(Kind::Template, listed);
+        self.templates = templates;
+        self.collisions.extend(collisions);
+    }
+}
+
+/// Leaves out what one server lists twice.
+fn once_each<'a, T>(items: impl Iterator<Item = &'a T>, key: impl Fn(&T) -> &String) -> Vec<&'a T> {
+    let mut seen = std::collections::HashSet::new();
+    items.filter(|item| seen.insert(key(item).clone())).collect()
+}
+
+/// Sorts what is named by an address, and takes out what several servers have.
+fn by_address<O, T>(
+    kind: Kind,
+    listed: impl Iterator<Item = (ServerName, Entry<O, T>)>,
+) -> (Named<Entry<O, T>>, Vec<Collision>) {
+    let mut owners: HashMap<Arc<str>, Vec<ServerName>> = HashMap::new();
+    let mut entries: Named<Entry<O, T>> = BTreeMap::new();
+    for (server, entry) in listed {
+        owners.entry(entry.real.clone()).or_default().push(server);
+        entries.entry(entry.real.clone()).or_insert(Arc::new(entry));
+    }
+    let mut collisions = Vec::new();
+    for (address, servers) in owners.into_iter().filter(|(_, servers)| servers.len() > 1) {
+        entries.remove(&address);
+        let owners = servers.into_iter().map(|server| (server, address.to_string(), None)).collect();
+        collisions.push(Collision { kind, name: address.to_string(), owners });
+    }
+    collisions.sort_by(|left, right| left.name.cmp(&right.name));
+    (entries, collisions)
+}
+
+/// Joins what servers advise, each under its name; the only one's is left as it is.
+fn join_instructions<O>(offers: &[Offer<O>]) -> Option<String> {
+    let advice: Vec<_> = offers
+        .iter()
+        .filter_map(|offer| {
+            let text = offer.instructions.as_deref()?.trim();
+            let shortened: String = text.chars().take(LONGEST_INSTRUCTIONS).collect();
+            (!shortened.is_empty()).then_some((&offer.server, shortened))
+        })
+        .collect();
+    match (advice.as_slice(), offers) {
+        ([], _) => None,
+        ([(_, text)], [_]) => Some(text.clone()),
+        (several, _) => {
+            let parts: Vec<_> =
+                several.iter().map(|(server, text)| format!("# {server}\n\n{text}")).collect();
+            Some(parts.join("\n\n"))
+        }
+    }
+}

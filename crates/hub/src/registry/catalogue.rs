@@ -1,0 +1,43 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
+
+/// What a server offers, as it was last listed.
+///
+/// Lists are shared, since only one of them changes at a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Catalogue {
+    pub(crate) tools: Arc<Vec<Tool>>,
+    pub(crate) prompts: Arc<Vec<Prompt>>,
+    pub(crate) resources: Arc<Vec<Resource>>,
+    pub(crate) templates: Arc<Vec<ResourceTemplate>>,
+    /// Whether it has resources at all, listed or not.
+    pub(crate) has_resources: bool,
+    /// What could not be taken, each with the reason.
+    pub(crate) left_out: Arc<Vec<String>>,
+}
+
+impl Catalogue {
+    /// Adds what another listing of the same server has beside this one: some servers show more to clients that can do
+    /// more.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self {
+            tools: union(&self.tools, &other.tools, |tool| &tool.name),
+            prompts: union(&self.prompts, &other.prompts, |prompt| &prompt.name),
+            resources: union(&self.resources, &other.resources, |resource| &resource.uri),
+            templates: union(&self.templates, &other.templates, |template| &template.uri_template),
+            has_resources: self.has_resources || other.has_resources,
+            left_out: self.left_out.clone(),
+        }
+    }
+}
+
+fn union<T: Clone>(first: &Arc<Vec<T>>, second: &Arc<Vec<T>>, key: impl Fn(&T) -> &String) -> Arc<Vec<T>> {
+    let known: HashSet<&String> = first.iter().map(&key).collect();
+    let mut further = second.iter().filter(|item| !known.contains(key(item))).peekable();
+    if further.peek().is_none() {
+        return first.clone();
+    }
+    Arc::new(first.iter().chain(further).cloned().collect())
+}

@@ -1,0 +1,45 @@
+//! Two tools for agents that know nothing of resources.
+
+use serde_json::json;
+use trunkline_protocol::model::{Tool, ToolAnnotations};
+
+/// The name of the tool that lists resources.
+pub(crate) const LIST: &str = "list_mcp_resources";
+
+/// The name of the tool that reads one.
+pub(crate) const READ: &str = "read_mcp_resource";
+
+pub(super) fn list() -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "server": { "type": "string", "description": "Only the resources of this server; all servers without it." },
+        },
+        "additionalProperties": false,
+    });
+    described(
+        LIST,
+        "Lists the resources that MCP servers offer: server, uri, name, description and media type.",
+        &schema,
+    )
+}
+
+pub(super) fn read() -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "uri": { "type": "string", "description": "The address of the resource, as it is listed." },
+            "server": { "type": "string", "description": "The server that has it; needed where several could." },
+        },
+        "required": ["uri"],
+        "additionalProperties": false,
+    });
+    described(READ, "Reads a resource that an MCP server offers.", &schema)
+}
+
+fn described(name: &str, description: &str, schema: &serde_json::Value) -> Tool {
+    let mut tool = Tool::new(name, schema.into());
+    tool.description = Some(description.to_owned());
+    tool.annotations = Some(ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() });
+    tool
+}

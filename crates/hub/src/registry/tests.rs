@@ -1,0 +1,163 @@
+use trunkline_config::{Pattern, ServerName, ToolRules};
+use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
+
+use super::*;
+use crate::names::NameTemplate;
+
+fn name(text: &str) -> ServerName {
+    ServerName::parse(text).unwrap()
+}
+
+fn offer(server: &'static str, catalogue: Catalogue) -> Offer<&'static str> {
+    Offer {
+        server: name(server),
+        owner: server,
+        rules: ToolRules::default(),
+        catalogue: Arc::new(catalogue),
+        instructions: None,
+    }
+}
+
+fn tools(names: &[&str]) -> Catalogue {
+    let tools = names.iter().map(|name| Tool { name: (*name).to_owned(), ..Tool::default() });
+    Catalogue { tools: Arc::new(tools.collect()), ..Catalogue::default() }
+}
+
+fn resources(uris: &[&str], templates: &[&str]) -> Catalogue {
+    let template = |text: &&str| ResourceTemplate {
+        uri_template: (*text).to_owned(),
+        name: "t".to_owned(),
+        ..ResourceTemplate::default()
+    };
+    Catalogue {
+        resources: Arc::new(uris.iter().map(|uri| Resource::new(*uri, "r")).collect()),
+        templates: Arc::new(templates.iter().map(template).collect()),
+        has_resources: true,
+        ..Catalogue::default()
+    }
+}
+
+fn build(offers: &[Offer<&'static str>]) -> Registry<&'static str> {
+    Registry::build(&NameTemplate::hub(), ResourceTools::Absent, offers)
+}
+
+fn names<T>(named: &Named<T>) -> Vec<&str> {
+    named.keys().map(|name| &**name).collect()
+}
+
+#[test]
+fn a_tool_is_found_by_its_name_on_this_side_and_called_by_its_own() {
+    let registry = build(&[offer("b", tools(&["x.y", "z"])), offer("a", tools(&["z"]))]);
+    assert_eq!(names(&registry.tools), ["a__z", "b__x_y", "b__z"]);
+    assert_eq!(registry.tools["b__x_y"].target, ToolTarget::Upstream("b", "x.y".into()));
+    assert_eq!(registry.tools["b__x_y"].described().name, "b__x_y");
+    assert!(registry.collisions.is_empty());
+}
+
+#[test]
+fn rules_leave_tools_out_rename_them_and_describe_them_anew() {
+    let mut offered = offer("s", tools(&["get", "delete", "list"]));
+    offered.rules = ToolRules {
+        deny: vec![Pattern::new("del*")],
+        rename: [("get".to_owned(), "fetch".to_owned())].into(),
+        describe: [("list".to_owned(), "Lists.".to_owned())].into(),
+        ..ToolRules::default()
+    };
+    let registry = build(&[offered]);
+    assert_eq!(names(&registry.tools), ["s__fetch", "s__list"]);
+    assert_eq!(registry.tools["s__fetch"].target, ToolTarget::Upstream("s", "get".into()));
+    assert_eq!(registry.tools["s__list"].described().description.as_deref(), Some("Lists."));
+}
+
+#[test]
+fn a_server_whose_name_begins_like_another_keeps_what_is_its_own() {
+    let both = [offer("a", tools(&["x"])), offer("a__b", tools(&["y"]))];
+    assert_eq!(names(&build(&both).tools), ["a__b__y", "a__x"]);
+    assert_eq!(names(&build(&both[1..]).tools), ["a__b__y"]);
+}
+
+#[test]
+fn prompts_are_named_like_tools() {
+    let catalogue = Catalogue { prompts: Arc::new(vec![Prompt::new("p q")]), ..Catalogue::default() };
+    let registry = build(&[offer("s", catalogue)]);
+    assert_eq!(names(&registry.prompts), ["s__p_q"]);
+    assert_eq!(&*registry.prompts["s__p_q"].real, "p q");
+}
+
+#[test]
+fn a_resource_is_its_owners_and_never_guessed() {
+    let registry = build(&[
+        offer("a", resources(&["x:1", "x:both"], &["a:{id}", "same:{id}"])),
+        offer("b", resources(&["x:2", "x:both"], &["b:{id}", "same:{id}"])),
+    ]);
+    let several = || Owner::Several(vec![name("a"), name("b")]);
+    for (uri, expected) in [
+        ("x:1", Owner::One(&"a")),
+        ("x:2", Owner::One(&"b")),
+        ("x:both", several()),
+        ("a:7", Owner::One(&"a")),
+        ("b:7", Owner::One(&"b")),
+        ("same:7", several()),
+        ("other:7", Owner::Nobody),
+    ] {
+        assert_eq!(registry.owner_of(uri), expected, "{uri}");
+    }
+    assert_eq!(names(&registry.resources), ["x:1", "x:2"]);
+    assert_eq!(names(&registry.templates), ["a:{id}", "b:{id}"]);
+    let told: Vec<_> = registry.collisions.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2);
+    assert!(
+        told[0].starts_with("resource `x:both` would be of several servers: `x:both` of `a`"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn what_nobody_lists_is_asked_of_the_only_server_that_has_resources() {
+    let registry = build(&[offer("a", resources(&[], &[])), offer("b", tools(&["t"]))]);
+    assert_eq!(registry.owner_of("any:thing"), Owner::One(&"a"));
+    assert_eq!(registry.with_resources_named("a"), Some(&"a"));
+    assert_eq!(registry.with_resources_named("b"), None);
+}
+
+#[test]
+fn agents_without_resources_get_tools_for_them_while_there_are_any() {
+    let with = |offers: &[Offer<&'static str>]| {
+        let registry = Registry::build(&NameTemplate::agent(), ResourceTools::Offered, offers);
+        registry.tools.keys().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(with(&[offer("a", tools(&["t"]))]), ["mcp__a__t"]);
+    assert_eq!(with(&[offer("a", resources(&[], &[]))]), ["list_mcp_resources", "read_mcp_resource"]);
+}
+
+#[test]
+fn only_lists_that_changed_are_different() {
+    let before = build(&[offer("a", tools(&["t"]))]);
+    let same = build(&[offer("a", tools(&["t"]))]);
+    assert_eq!(same.differs(&before), Differs::default());
+    let more = build(&[offer("a", tools(&["t", "u"]))]);
+    assert_eq!(more.differs(&before), Differs { tools: true, ..Differs::default() });
+    let mut described = offer("a", tools(&["t"]));
+    described.rules.describe = [("t".to_owned(), "new".to_owned())].into();
+    assert!(build(&[described]).differs(&before).tools);
+    assert!(build(&[offer("a", resources(&["x:1"], &[]))]).differs(&before).resources);
+}
+
+#[test]
+fn instructions_are_joined_under_the_names_of_their_servers() {
+    let advised = |server, text: &str| Offer {
+        instructions: Some(text.to_owned()),
+        ..offer(server, Catalogue::default())
+    };
+    assert_eq!(build(&[advised("a", "Be kind.")]).instructions.as_deref(), Some("Be kind."));
+    let both = build(&[advised("a", "Be kind."), advised("b", " "), advised("c", "Be brief.")]);
+    assert_eq!(both.instructions.as_deref(), Some("# a\n\nBe kind.\n\n# c\n\nBe brief."));
+    assert_eq!(build(&[offer("a", Catalogue::default())]).instructions, None);
+}
+
+#[test]
+fn listings_of_one_server_for_different_clients_are_added_up() {
+    let both = tools(&["a", "b"]).and(&tools(&["b", "c"]));
+    let names: Vec<_> = both.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}

@@ -1,0 +1,129 @@
+//! Questions of a call that stays open, asked in place.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use trunkline_client::{Answers, Meanwhile, Round};
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::{Answer, Question};
+use trunkline_server::{Ask, AskError, BoxFuture, Context};
+
+use crate::upstream::Lease;
+
+/// How long it may take to tell a server that its questions will not be answered.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Puts the questions of a round to the caller, and returns the round with the answers.
+///
+/// The server is listened to meanwhile: it may take a question back, or be over before it is answered.
+///
+/// # Errors
+/// The caller cannot be asked, or is gone; the server has been told.
+pub(super) async fn ask(context: &Context, lease: &Lease, round: Round) -> Result<(Round, Answers), Refusal> {
+    let mut held = Held(Some(round));
+    let mut open: Vec<_> =
+        held.questions().into_iter().map(|question| Open::put(context, lease, question)).collect();
+    let mut answers = Answers::new();
+    while !open.is_empty() {
+        let answered = std::future::poll_fn(|cx| {
+            let mut ready = None;
+            // Each is polled in each turn, so that all are put before the round closes.
+            for (at, question) in open.iter_mut().enumerate() {
+                if let Poll::Ready(answer) = question.answer.as_mut().poll(cx) {
+                    ready = Some((at, answer));
+                    break;
+                }
+            }
+            ready.map_or(Poll::Pending, Poll::Ready)
+        });
+        tokio::select! {
+            biased;
+            meanwhile = held.meanwhile() => match meanwhile {
+                Meanwhile::Withdrawn(key) => open.retain(|question| question.key != key),
+                // The answers that there are do no harm, and what the server says instead comes next.
+                _ => open.clear(),
+            },
+            (at, answer) = answered => {
+                let question = open.swap_remove(at);
+                answers.push((question.key, understood(answer)?));
+            }
+        }
+    }
+    held.release().map(|round| (round, answers)).ok_or(Refusal::INTERNAL)
+}
+
+/// Asks the caller for its roots, and tells the server of them.
+pub(super) async fn tell_roots(context: &Context, lease: &Lease) {
+    // Who does not say which roots it has, has none for the server.
+    let roots = context.roots().await.unwrap_or_default();
+    lease.connection().roots.give(roots);
+}
+
+/// A question that waits for its answer.
+struct Open<'a> {
+    key: String,
+    answer: BoxFuture<'a, Result<Answer, AskError>>,
+}
+
+impl<'a> Open<'a> {
+    fn put(context: &'a Context, lease: &'a Lease, (key, question): (String, Question)) -> Self {
+        let answer: BoxFuture<'a, _> = match question {
+            Question::Roots => Box::pin(async move {
+                if let Some(roots) = lease.connection().roots.answer_in_call() {
+                    return Ok(Answer::Roots(roots));
+                }
+                tell_roots(context, lease).await;
+                Ok(Answer::Roots(lease.connection().roots.answer_in_call().unwrap_or_default()))
+            }),
+            question => Box::pin(context.ask(Ask::carried(key.clone(), question))),
+        };
+        Self { key, answer }
+    }
+}
+
+/// Turns what the caller said into what the server hears.
+///
+/// # Errors
+/// The caller cannot be asked at all, which ends the call.
+fn understood(answer: Result<Answer, AskError>) -> Result<Result<Answer, Refusal>, Refusal> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(AskError::Refused(refusal)) => Ok(Err(refusal)),
+        Err(AskError::Malformed(problem)) => {
+            Ok(Err(Refusal::INTERNAL.because(format!("the client's answer does not fit: {problem}"))))
+        }
+        Err(error) => Err(error.to_refusal()),
+    }
+}
+
+/// A round whose questions are open. If nobody will answer them any more, the server is told.
+struct Held(Option<Round>);
+
+impl Held {
+    fn questions(&self) -> Vec<(String, Question)> {
+        self.0.as_ref().map(|round| round.questions.clone()).unwrap_or_default()
+    }
+
+    async fn meanwhile(&mut self) -> Meanwhile {
+        match &mut self.0 {
+            Some(round) => round.meanwhile().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn release(mut self) -> Option<Round> {
+        self.0.take()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let (Some(round), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        runtime.spawn(async move {
+            // The call is cancelled with or without these words.
+            let _ = tokio::time::timeout(FAREWELL, Box::pin(round.abandon())).await;
+        });
+    }
+}

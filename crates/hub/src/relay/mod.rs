@@ -1,0 +1,263 @@
+//! One call on its way through: from a caller of any era to a server of any era, with everything that either asks.
+//!
+//! What a step of the client gives is what the handler returns. A question that comes with bytes goes to the caller with
+//! them, and nothing is kept; a question of a call that stays open is asked in place, and the server room sees to it that
+//! this works for callers of both eras. No line here asks about the era.
+
+mod asking;
+mod resume;
+mod translate;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questions};
+use trunkline_config::Attribution;
+use trunkline_protocol::codec::{Carried, Reply};
+use trunkline_protocol::model::Question;
+use trunkline_protocol::{Members, Method, Raw, Refusal};
+use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
+
+use self::asking::{ask, tell_roots};
+use self::resume::Resume;
+use self::translate::{Place, as_answer, error_refusal, unavailable_refusal};
+use crate::options::HubOptions;
+use crate::upstream::{Lease, Party, Upstream};
+
+/// What is to be asked of a server, for whom.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    pub(crate) method: Method,
+    pub(crate) params: Members,
+    pub(crate) call: Call,
+}
+
+/// Carries a call to a server, and what comes of it back.
+pub(crate) async fn relay(
+    server: Arc<Upstream>,
+    errand: Errand,
+    options: Arc<HubOptions>,
+) -> Result<Outcome, Refusal> {
+    let resume = Resume::of(&errand.call, server.name())?;
+    let context = errand.call.context.clone();
+    let place = Place { server: server.name(), method: errand.method, params: &errand.params };
+    let mut is_again = false;
+    loop {
+        let party = party(&context, &server, errand.method).await;
+        let lease = match server.lease(&party).await {
+            Ok(lease) => lease,
+            Err(unavailable) => return Err(unavailable_refusal(&place, &unavailable)),
+        };
+        let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
+        match Box::pin(journey.go(lease, &resume)).await {
+            // What certainly did not arrive may be sent once more, over a connection of which that is not known.
+            Err(Failed::Upstream(Error::Closed { may_have_run: false, .. }))
+                if !std::mem::replace(&mut is_again, true) => {}
+            Err(Failed::Upstream(error)) => {
+                return as_answer(error_refusal(&place, &error), &errand.call);
+            }
+            Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
+            Ok(outcome) => return Ok(outcome),
+        }
+    }
+}
+
+/// Why a call came to nothing.
+enum Failed {
+    /// Because of the server, or the way to it.
+    Upstream(Error),
+    /// Because of us, or of the caller.
+    Refused(Refusal),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Upstream(error)
+    }
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Describes the caller, with its roots where those decide which session serves it.
+async fn party(context: &Context, server: &Upstream, method: Method) -> Party {
+    let party = Party::of(context);
+    if !party.has_roots() || server.known().is_some_and(|known| !known.keeps_sessions) {
+        return party;
+    }
+    let roots = match server.asks_roots() && method.may_ask() {
+        // A caller who does not say which roots it has gets a session that is told of none.
+        true => Some(context.roots().await.unwrap_or_default()),
+        false => context.known_roots().await,
+    };
+    party.with_roots(roots)
+}
+
+/// A call that has a connection.
+struct Journey<'a> {
+    server: &'a Arc<Upstream>,
+    errand: &'a Errand,
+    party: &'a Party,
+    options: &'a HubOptions,
+}
+
+/// The first thing that a server asked although nobody had declared it.
+type Undeclared = Arc<Mutex<Option<Question>>>;
+
+impl Journey<'_> {
+    async fn go(&self, lease: Lease, resume: &Resume) -> Result<Outcome, Failed> {
+        let _turn = self.turn(&lease).await;
+        self.lower_level(&lease).await;
+        let undeclared = Undeclared::default();
+        let request = self.request(resume, undeclared.clone());
+        let mut stepped = self.drive(&lease, lease.client().step(request)).await;
+        let mut has_asked = false;
+        loop {
+            match stepped {
+                Ok(Stepped::Done(result)) => {
+                    return self.done(&lease, &result, &undeclared, has_asked || resume.is_again());
+                }
+                Ok(Stepped::Ask(round)) => match &round.then {
+                    Continuation::Live(_) => {
+                        has_asked = true;
+                        let (round, answers) = ask(&self.errand.call.context, &lease, round).await?;
+                        stepped = self.drive(&lease, round.answer(answers)).await;
+                    }
+                    _ => return self.ask_through_caller(round, resume),
+                },
+                Ok(_) => {
+                    return Err(Refusal::INTERNAL
+                        .because("the server's answer is of an unknown kind")
+                        .into());
+                }
+                Err(error) => return Err(self.failed(&lease, error, &undeclared)),
+            }
+        }
+    }
+
+    /// Waits until nobody else may be asked something, where it has to be certain whose a question is.
+    async fn turn<'l>(&self, lease: &'l Lease) -> Option<tokio::sync::SemaphorePermit<'l>> {
+        let is_exact = self.server.config().attribution == Attribution::Exact;
+        if !is_exact || !self.party.is_interactive() || !self.errand.method.may_ask() {
+            return None;
+        }
+        lease.connection().turn.acquire().await.ok()
+    }
+
+    /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
+    async fn lower_level(&self, lease: &Lease) {
+        let level = self.errand.call.context.caller().log_level;
+        let Some(level) = level.filter(|_| lease.client().server().keeps_sessions()) else { return };
+        if lease.client().server().capabilities.logging
+            && lease.connection().lowers_level(level)
+            && let Err(error) = lease.client().set_level(level).await
+        {
+            tracing::debug!(%error, "a server was not asked for log messages");
+        }
+    }
+
+    fn request(&self, resume: &Resume, undeclared: Undeclared) -> trunkline_client::Call {
+        let call = &self.errand.call;
+        let context = call.context.clone();
+        let meta = call.params().meta.as_ref();
+        let (progress, log) = (context.clone(), context.clone());
+        let mut request =
+            trunkline_client::Call::carried(self.errand.method, self.errand.params.clone(), meta)
+                .capabilities(self.party.capabilities.clone())
+                .on_progress(move |report| {
+                    progress.carry_progress(report.progress, report.total, report.message.clone());
+                })
+                .on_log(move |message| {
+                    log.carry_log(message.level, message.logger.clone(), message.data.clone())
+                })
+                .on_undeclared(move |question| {
+                    let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
+                    first.get_or_insert_with(|| question.clone());
+                });
+        if let Some(level) = context.caller().log_level {
+            request = request.log_level(level);
+        }
+        if let Some(timeout) = self.server.config().timeout {
+            request = request.timeout(timeout);
+        }
+        match resume {
+            Resume::Fresh => request.answers_ahead(call.answers()),
+            Resume::Again { state, .. } => request.resume_carried(state.clone(), call.answers()),
+        }
+    }
+
+    /// Makes a step, and meanwhile tells the server of the caller's roots if it asks for them outside of the call.
+    async fn drive(
+        &self,
+        lease: &Lease,
+        step: impl Future<Output = Result<Stepped, Error>>,
+    ) -> Result<Stepped, Error> {
+        let mut step = std::pin::pin!(step);
+        if !self.party.has_roots() || !lease.connection().input.has_roots() || !self.errand.method.may_ask() {
+            return step.await;
+        }
+        tokio::select! {
+            biased;
+            stepped = &mut step => stepped,
+            () = lease.connection().roots.wanted() => {
+                let telling = tell_roots(&self.errand.call.context, lease);
+                tokio::select! {
+                    biased;
+                    stepped = &mut step => stepped,
+                    () = telling => step.await,
+                }
+            }
+        }
+    }
+
+    /// Puts questions to the caller together with what is needed to go on, and keeps nothing.
+    fn ask_through_caller(&self, round: Questions, resume: &Resume) -> Result<Outcome, Failed> {
+        let (questions, then) = round.into_parts();
+        let Continuation::Portable(state) = then else {
+            return Err(Refusal::INTERNAL.into());
+        };
+        let limits = &self.options.limits;
+        let next = resume.next(state, questions.is_empty(), limits)?;
+        let then = Then::Portable(next.to_bytes(self.server.name()));
+        Ok(Outcome::Ask(Round { questions, then }))
+    }
+
+    fn done(
+        &self,
+        lease: &Lease,
+        result: &Raw,
+        undeclared: &Undeclared,
+        has_asked: bool,
+    ) -> Result<Outcome, Failed> {
+        let from = lease.client().server().revision;
+        let carried = Carried::new(self.errand.method, from, result)
+            .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
+        let carried = if has_asked { carried.not_to_be_kept() } else { carried };
+        let reply = Reply::Carried(carried);
+        if reply.is_tool_error()
+            && let Some(refusal) = missing_capability(undeclared)
+        {
+            return Err(refusal.into());
+        }
+        Ok(Outcome::Done(reply))
+    }
+
+    fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
+        if lease.client().is_closed() {
+            lease.connection().end();
+        }
+        match (&error, missing_capability(undeclared)) {
+            (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
+            _ => Failed::Upstream(error),
+        }
+    }
+}
+
+/// Refuses a caller because a server failed after it asked what the caller had not declared.
+fn missing_capability(undeclared: &Undeclared) -> Option<Refusal> {
+    let question = undeclared.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    let problem = format!("the server asked for `{}`, which this client did not declare", question.method());
+    Some(Refusal::missing_capability(&question.required_capability()).because(problem))
+}

@@ -1,0 +1,135 @@
+//! What went wrong with a server, in words for its caller.
+
+use trunkline_client::{Error, Refused};
+use trunkline_config::ServerName;
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
+use trunkline_server::{Call, Outcome};
+
+use crate::upstream::{FailureKind, Unavailable};
+
+/// The code by which a server of 2025-11-25 says that pages have to be visited first.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+/// The codes of the modern era that are about one hop alone.
+const HEADER_MISMATCH: i64 = -32020;
+const MISSING_CAPABILITY: i64 = -32021;
+const UNSUPPORTED_VERSION: i64 = -32022;
+/// The code by which legacy servers say that there is no such resource.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// What was asked, and of whom.
+pub(super) struct Place<'a> {
+    pub(super) server: &'a ServerName,
+    pub(super) method: Method,
+    pub(super) params: &'a Members,
+}
+
+impl Place<'_> {
+    fn failed(&self, reason: &str, problem: &str, is_retryable: bool) -> Refusal {
+        let mut data = Writer::with_capacity(96);
+        data.open_object();
+        data.plain_key("upstream");
+        data.string(self.server.as_str());
+        data.plain_key("reason");
+        data.string(reason);
+        data.plain_key("retryable");
+        data.boolean(is_retryable);
+        data.close_object();
+        let message = format!("upstream `{}` {problem}", self.server);
+        Refusal::INTERNAL.because(message).with_data(data.into_raw())
+    }
+
+    fn uri(&self) -> Option<String> {
+        let uri = (self.method == Method::ResourcesRead).then(|| self.params.text("uri")).flatten();
+        uri.map(|uri| uri.to_string())
+    }
+}
+
+/// Says why there is no connection.
+pub(super) fn unavailable_refusal(place: &Place<'_>, unavailable: &Unavailable) -> Refusal {
+    let (reason, is_retryable) = match unavailable {
+        Unavailable::Failed(failure, _) => match failure.kind {
+            FailureKind::NeedsAuth => ("upstream_auth", false),
+            FailureKind::Unreachable => ("unreachable", true),
+            FailureKind::Lost => ("upstream_lost", true),
+        },
+        Unavailable::Full(_) => ("too_many", true),
+        Unavailable::Disabled => ("disabled", false),
+        Unavailable::Disconnected => ("disconnected", false),
+        Unavailable::Removed => ("removed", false),
+    };
+    place.failed(reason, &format!("unavailable: {unavailable}"), is_retryable)
+}
+
+/// Says what a failure on the way to a server means to its caller.
+pub(super) fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
+    match error {
+        Error::Refused(refused) => carried(place, refused),
+        Error::Unanswered(refusal) => Refusal::INTERNAL
+            .because(format!("a question of upstream `{}` was not answered: {refusal}", place.server)),
+        Error::TimedOut { after } => {
+            place.failed("timeout", &format!("gave no answer within {after:?}"), true)
+        }
+        Error::Unauthorized { .. } => place.failed("upstream_auth", "wants other credentials", false),
+        Error::Closed { cause, may_have_run } => {
+            place.failed("upstream_lost", &format!("was lost: {cause}"), !may_have_run)
+        }
+        Error::Status { status, may_have_run, .. } => {
+            place.failed("unreachable", &format!("answered with HTTP {status}"), !may_have_run)
+        }
+        Error::Unreachable(unreachable) => {
+            place.failed("unreachable", &format!("unavailable: {}", unreachable.cause), true)
+        }
+        Error::Malformed(problem) => {
+            place.failed("upstream_protocol", &format!("does not keep to the protocol: {problem}"), false)
+        }
+        Error::Unsupported(problem) => {
+            place.failed("unbridgeable", &format!("cannot do this: {problem}"), false)
+        }
+        Error::Invalid(problem) => Refusal::INVALID_PARAMS.because(problem.clone()),
+        other => place.failed("unreachable", &other.to_string(), false),
+    }
+}
+
+/// Carries a server's refusal on; what was about the hop to it is said anew.
+fn carried(place: &Place<'_>, refused: &Refused) -> Refusal {
+    let required = refused.data.as_ref().and_then(|data| data.members().ok()?.take("requiredCapabilities"));
+    let missing = |required: &Raw| Refusal::missing_capability(required).because(refused.message.clone());
+    match (refused.code, place.uri()) {
+        (MISSING_CAPABILITY, _) => missing(&required.unwrap_or(Raw::EMPTY_OBJECT)),
+        (URL_ELICITATION_REQUIRED, _) => {
+            let url = trunkline_protocol::model::Question::url("", "").required_capability();
+            missing(&url)
+        }
+        (HEADER_MISMATCH | UNSUPPORTED_VERSION, _) => place.failed(
+            "upstream_protocol",
+            &format!("does not keep to the protocol: {}", refused.message),
+            false,
+        ),
+        (RESOURCE_NOT_FOUND, Some(uri)) => Refusal::resource_not_found(&uri).because(refused.message.clone()),
+        (_, Some(uri)) if is_about(refused, &uri) => {
+            Refusal::resource_not_found(&uri).because(refused.message.clone())
+        }
+        _ => match required {
+            // A server of our own, which had no other code for it.
+            Some(required) => missing(&required),
+            None => refused.clone().into_refusal(),
+        },
+    }
+}
+
+/// Reports whether a refusal of parameters says that it is this resource which is not there.
+fn is_about(refused: &Refused, uri: &str) -> bool {
+    let is_invalid = refused.code == Refusal::INVALID_PARAMS.code(trunkline_protocol::Era::Modern);
+    let named = refused.data.as_ref().and_then(|data| data.members().ok()?.text("uri"));
+    is_invalid && named.is_some_and(|named| named == uri)
+}
+
+/// Answers with a refusal, or with the result of a tool where the caller's revision has no code for it.
+pub(super) fn as_answer(refusal: Refusal, call: &Call) -> Result<Outcome, Refusal> {
+    let said = (call.method == Method::ToolsCall).then(|| refusal.as_tool_result(call.context.revision()));
+    match said.flatten() {
+        Some(result) => Ok(Outcome::Done(Reply::Tool(result))),
+        None => Err(refusal),
+    }
+}

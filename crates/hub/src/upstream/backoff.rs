@@ -1,0 +1,90 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::limits::HubLimits;
+
+/// When a server that fails may be started again.
+///
+/// There is one for each server, whatever number of connections it has. It never gives up for good, and a server that
+/// answers the handshake and fails right after it waits as long as one that never answers.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    failures: u32,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    /// Notes that the server could not be started.
+    pub(super) fn failed(&mut self, now: Instant, limits: &HubLimits) {
+        self.failures = self.failures.saturating_add(1);
+        let doubled = limits.restart_after.saturating_mul(1 << self.failures.saturating_sub(1).min(16));
+        self.until = Some(now + jittered(doubled.min(limits.restart_at_most)));
+    }
+
+    /// Notes that a connection which began then is gone although nobody ended it.
+    pub(super) fn lost(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
+        if now.saturating_duration_since(began) >= limits.healthy_after {
+            self.failures = 0;
+        }
+        self.failed(now, limits);
+    }
+
+    /// Notes that somebody wants the server to be started now, whatever was before.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns how long it is to be waited before the next start.
+    pub(super) fn remaining(&self, now: Instant) -> Duration {
+        self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+    }
+}
+
+/// Takes away up to a quarter, so that servers which failed together are not started together.
+fn jittered(delay: Duration) -> Duration {
+    let mut byte = [0];
+    // Without randomness there is no jitter, and nothing worse.
+    let _ = getrandom::fill(&mut byte);
+    delay.mul_f64(1.0 - f64::from(byte[0]) / 1024.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backoff_doubles_to_its_bound_and_never_gives_up() {
+        let limits = HubLimits::default();
+        let (mut backoff, now) = (Backoff::default(), Instant::now());
+        assert_eq!(backoff.remaining(now), Duration::ZERO);
+        for expected in [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000] {
+            backoff.failed(now, &limits);
+            let expected = Duration::from_millis(expected);
+            let remaining = backoff.remaining(now);
+            assert!(
+                remaining <= expected && remaining >= expected.mul_f64(0.75),
+                "{remaining:?} of {expected:?}"
+            );
+        }
+        for _ in 0..100_000 {
+            backoff.failed(now, &limits);
+        }
+        assert!(backoff.remaining(now) <= limits.restart_at_most);
+    }
+
+    #[test]
+    fn backoff_resets_only_after_a_healthy_minute() {
+        let limits = HubLimits::default();
+        let began = Instant::now();
+        for (lived, resets) in [(59, false), (60, true)] {
+            let mut backoff = Backoff::default();
+            for _ in 0..6 {
+                backoff.lost(began, began, &limits);
+            }
+            let now = began + Duration::from_secs(lived);
+            backoff.lost(began, now, &limits);
+            assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use trunkline_client::Client;
+use trunkline_protocol::Level;
+use trunkline_session::{Principal, SessionId};
+
+use super::input::InputSet;
+use super::roots::{KnownRoots, RootsDigest, SessionRoots};
+
+/// Whose a connection is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Who {
+    /// Nobody's yet: it was made to learn what the server offers, and the first who fits may have it.
+    Nobody,
+    /// Everybody's.
+    Everybody,
+    /// One principal's.
+    Principal(Principal),
+    /// One session's.
+    Session(SessionId),
+    /// That of one call.
+    Call,
+}
+
+/// One connection to a server: a process, or a session, or for a server without sessions simply the way to it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    pub(crate) input: InputSet,
+    pub(crate) roots: Arc<SessionRoots>,
+    /// Held by the one call that may be asked something, where there may be only one.
+    pub(crate) turn: Semaphore,
+    pub(super) began: Instant,
+    who: Mutex<Who>,
+    uses: AtomicUsize,
+    was_used: AtomicBool,
+    unused_since: Mutex<Instant>,
+    level: AtomicU8,
+    is_closing: AtomicBool,
+    /// Told when a use ends, or the connection is to be ended.
+    stirred: Notify,
+    minder: Mutex<Option<AbortHandle>>,
+}
+
+/// A use of a connection, which is not ended meanwhile.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    connection: Arc<Connection>,
+    caller: Caller,
+}
+
+/// Who uses a connection, as far as its roots go.
+#[derive(Clone, Copy, Debug)]
+enum Caller {
+    /// Somebody whom the roots have taken in.
+    TakenIn(Option<RootsDigest>),
+    /// The hub itself.
+    Hub,
+}
+
+impl Connection {
+    pub(super) fn new(client: Client, who: Who, input: InputSet, roots: Arc<SessionRoots>) -> Arc<Self> {
+        let now = Instant::now();
+        Arc::new(Self {
+            client,
+            input,
+            roots,
+            turn: Semaphore::new(1),
+            began: now,
+            who: Mutex::new(who),
+            uses: AtomicUsize::new(0),
+            was_used: AtomicBool::new(false),
+            unused_since: Mutex::new(now),
+            level: AtomicU8::new(u8::MAX),
+            is_closing: AtomicBool::new(false),
+            stirred: Notify::new(),
+            minder: Mutex::default(),
+        })
+    }
+
+    pub(super) fn who(&self) -> Who {
+        self.who.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the connection somebody's.
+    pub(super) fn claim(&self, who: Who) {
+        *self.who.lock().unwrap_or_else(PoisonError::into_inner) = who;
+    }
+
+    /// Begins a use by somebody whom the roots have taken in.
+    pub(super) fn lease(self: &Arc<Self>, caller: Option<&KnownRoots>) -> Lease {
+        self.uses.fetch_add(1, Ordering::SeqCst);
+        self.was_used.store(true, Ordering::SeqCst);
+        let caller = Caller::TakenIn(caller.map(|(digest, _)| *digest));
+        Lease { connection: self.clone(), caller }
+    }
+
+    /// Begins a use by the hub itself.
+    pub(super) fn lease_to_hub(self: &Arc<Self>) -> Lease {
+        self.uses.fetch_add(1, Ordering::SeqCst);
+        Lease { connection: self.clone(), caller: Caller::Hub }
+    }
+
+    /// Reports whether anybody has ever used the connection.
+    pub(super) fn was_used(&self) -> bool {
+        self.was_used.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn uses(&self) -> usize {
+        self.uses.load(Ordering::SeqCst)
+    }
+
+    /// Returns since when nobody uses the connection.
+    pub(super) fn unused_since(&self) -> Option<Instant> {
+        let since = *self.unused_since.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.uses() == 0).then_some(since)
+    }
+
+    /// Asks for the connection to be ended; from here on nobody may begin to use it.
+    pub(crate) fn end(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.stirred.notify_waiters();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
+    }
+
+    /// Waits until a use ends or the connection is to be ended.
+    pub(super) fn stirred(&self) -> impl Future<Output = ()> {
+        self.stirred.notified()
+    }
+
+    /// Waits until nobody uses the connection, at most for a time.
+    pub(super) async fn drained(&self, within: Duration) {
+        let drained = async {
+            loop {
+                let stirred = self.stirred.notified();
+                if self.uses() == 0 {
+                    return;
+                }
+                stirred.await;
+            }
+        };
+        let _ = tokio::time::timeout(within, drained).await;
+    }
+
+    /// Reports whether the server has to be asked for milder log messages than before, and notes that it is.
+    pub(crate) fn lowers_level(&self, level: Level) -> bool {
+        self.level.fetch_min(level as u8, Ordering::Relaxed) > level as u8
+    }
+
+    pub(super) fn set_minder(&self, minder: AbortHandle) {
+        *self.minder.lock().unwrap_or_else(PoisonError::into_inner) = Some(minder);
+    }
+
+    /// Gives up the task that looks after the connection, and with it the connection.
+    pub(super) fn abort_minder(&self) {
+        let minder = self.minder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(minder) = minder {
+            minder.abort();
+        }
+    }
+}
+
+impl Lease {
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.connection.client
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Caller::TakenIn(digest) = self.caller {
+            self.connection.roots.leave(digest);
+        }
+        *self.connection.unused_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.connection.uses.fetch_sub(1, Ordering::SeqCst);
+        self.connection.stirred.notify_waiters();
+    }
+}

@@ -1,0 +1,194 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::connection::Connection;
+use super::input::InputSet;
+use super::party::Place;
+use super::roots::RootsDigest;
+use super::state::{Failure, Known, State, Unavailable};
+use crate::registry::Catalogue;
+
+/// Listings that are kept of one server, for clients that can do different things; beyond it the oldest goes.
+const MOST_LISTINGS: usize = 8;
+
+/// Everything about a server that changes while it runs. The lock around it is held for a few instructions at a time.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) phase: Phase,
+    pub(super) is_enabled: bool,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) connections: Vec<Arc<Connection>>,
+    /// Connections that are on their way out.
+    pub(super) ending: usize,
+    pub(super) known: Option<Arc<Known>>,
+    pub(super) backoff: Backoff,
+    pub(super) failure: Option<Failure>,
+    /// Whether anybody has asked for what the server offers.
+    pub(super) is_wanted: bool,
+    /// Whether the first lists went out without the server, so that they need not wait for it again.
+    pub(super) is_late: bool,
+    /// What it offers to clients that can do this.
+    listings: Vec<(InputSet, Arc<Catalogue>)>,
+    /// All of it together.
+    pub(super) catalogue: Option<Arc<Catalogue>>,
+    /// Whether that is still what the predecessor offered.
+    pub(super) is_inherited: bool,
+    pub(super) starts: u64,
+    attempts_made: u64,
+}
+
+/// Whether a server may be connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Open,
+    /// It was disconnected by hand.
+    Disconnected,
+    /// It is not configured any more.
+    Removed,
+}
+
+/// A connection in the making.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) number: u64,
+    pub(super) place: Place,
+    pub(super) roots: Option<RootsDigest>,
+    pub(super) done: watch::Receiver<Option<Done>>,
+    pub(super) task: AbortHandle,
+}
+
+/// What came of an attempt.
+pub(super) type Done = Result<Arc<Connection>, Failure>;
+
+/// What was taken off a desk.
+pub(super) struct Taken {
+    pub(super) attempts: Vec<AbortHandle>,
+    pub(super) connections: Vec<Arc<Connection>>,
+}
+
+impl Desk {
+    pub(super) fn new(is_enabled: bool) -> Self {
+        Self {
+            phase: Phase::Open,
+            is_enabled,
+            attempts: Vec::new(),
+            connections: Vec::new(),
+            ending: 0,
+            known: None,
+            backoff: Backoff::default(),
+            failure: None,
+            is_wanted: false,
+            is_late: false,
+            listings: Vec::new(),
+            catalogue: None,
+            is_inherited: false,
+            starts: 0,
+            attempts_made: 0,
+        }
+    }
+
+    /// Takes over what the predecessor offered, so that there is no moment without it, and learns soon what is different.
+    pub(super) fn inherit(&mut self, before: &Self) {
+        self.catalogue.clone_from(&before.catalogue);
+        self.is_inherited = self.catalogue.is_some();
+        self.is_wanted = before.is_wanted || self.is_inherited;
+    }
+
+    /// Refuses a call that cannot be made at all.
+    pub(super) fn check(&self) -> Result<(), Unavailable> {
+        match self.phase {
+            Phase::Open if self.is_enabled => Ok(()),
+            Phase::Open => Err(Unavailable::Disabled),
+            Phase::Disconnected => Err(Unavailable::Disconnected),
+            Phase::Removed => Err(Unavailable::Removed),
+        }
+    }
+
+    /// Reports whether anything of the server is offered.
+    pub(super) fn offers(&self) -> bool {
+        self.phase == Phase::Open && self.is_enabled
+    }
+
+    pub(super) fn next_attempt(&mut self) -> u64 {
+        self.attempts_made += 1;
+        self.attempts_made
+    }
+
+    /// Returns the connections that can be used.
+    pub(super) fn usable(&self) -> impl Iterator<Item = &Arc<Connection>> {
+        self.connections.iter().filter(|connection| !connection.is_closing())
+    }
+
+    /// Returns how long the server has to be left alone, and why.
+    pub(super) fn left_alone(&self, now: Instant) -> Option<(Duration, Failure)> {
+        let wait = self.backoff.remaining(now);
+        self.failure.clone().filter(|_| !wait.is_zero()).map(|failure| (wait, failure))
+    }
+
+    /// Takes a connection off, and counts it among those that end; false if it is gone already.
+    pub(super) fn begin_end(&mut self, connection: &Arc<Connection>) -> bool {
+        let before = self.connections.len();
+        self.connections.retain(|known| !Arc::ptr_eq(known, connection));
+        let was_here = self.connections.len() < before;
+        self.ending += usize::from(was_here);
+        was_here
+    }
+
+    /// Takes everything off. Connections count as ending, since their minders end them.
+    pub(super) fn take_slots(&mut self) -> Taken {
+        let attempts = self.attempts.drain(..).map(|attempt| attempt.task).collect();
+        Taken { attempts, connections: self.connections.clone() }
+    }
+
+    /// Reports whether there is neither a connection nor one that ends.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.connections.is_empty() && self.ending == 0 && self.attempts.is_empty()
+    }
+
+    /// Takes over a listing; reports whether what is offered is different now.
+    pub(super) fn take_catalogue(&mut self, input: InputSet, listed: Catalogue) -> bool {
+        // Whoever can do more is shown at least as much, so that older listings for less have nothing to add.
+        self.listings.retain(|(known, _)| !input.covers(*known));
+        if self.listings.len() >= MOST_LISTINGS {
+            self.listings.remove(0);
+        }
+        self.listings.push((input, Arc::new(listed)));
+        let mut newest_first = self.listings.iter().rev().map(|(_, catalogue)| catalogue);
+        let newest = newest_first.next().map(|first| Catalogue::clone(first)).unwrap_or_default();
+        let whole = newest_first.fold(newest, |whole, older| whole.and(older));
+        let is_different = self.catalogue.as_deref() != Some(&whole);
+        self.catalogue = Some(Arc::new(whole));
+        self.is_inherited = false;
+        self.is_late = false;
+        is_different
+    }
+
+    /// Forgets what the predecessor offered, since this one does not come up; reports whether there was anything.
+    pub(super) fn disinherit(&mut self) -> bool {
+        if std::mem::take(&mut self.is_inherited) {
+            self.catalogue = None;
+            return true;
+        }
+        false
+    }
+
+    /// Returns the catalogue that a listing for these capabilities replaces.
+    pub(super) fn listing_for(&self, input: InputSet) -> Option<Arc<Catalogue>> {
+        self.listings.iter().find(|(known, _)| *known == input).map(|(_, catalogue)| catalogue.clone())
+    }
+
+    pub(super) fn state(&self) -> State {
+        match self.phase {
+            Phase::Disconnected | Phase::Removed => State::Disconnected,
+            Phase::Open if !self.is_enabled => State::Disabled,
+            Phase::Open if self.usable().next().is_some() => State::Ready,
+            Phase::Open if !self.attempts.is_empty() => State::Connecting,
+            Phase::Open => self.failure.as_ref().map_or(State::Pending, Failure::state),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Finding a connection for somebody, or making one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use trunkline_client::{Client, Error, Limits};
+use trunkline_config::{ServerConfig, Share};
+use trunkline_protocol::model::Implementation;
+
+use super::connection::{Connection, Lease, Who};
+use super::desk::{Attempt, Desk, Done, Phase};
+use super::input::{InputSet, SessionInput};
+use super::party::{Party, Place};
+use super::roots::{Fits, SessionRoots};
+use super::state::{Failure, Known, Unavailable};
+use super::{Upstream, mind};
+
+/// How a connection for somebody stands.
+enum Look {
+    Here(Lease),
+    Coming(watch::Receiver<Option<Done>>),
+    /// Not before this time is over, because of what happened last.
+    Later(Duration, Failure),
+}
+
+impl Upstream {
+    /// Finds a connection for somebody, or makes one.
+    ///
+    /// # Errors
+    /// [`Unavailable`]: it cannot be connected to within what a call may wait.
+    pub(crate) async fn lease(self: &Arc<Self>, party: &Party) -> Result<Lease, Unavailable> {
+        let give_up = Instant::now() + self.options.limits.wait_for_restart;
+        loop {
+            match self.look(party)? {
+                Look::Here(lease) => return Ok(lease),
+                Look::Coming(done) => {
+                    let connection = match came_of(done).await {
+                        Some(Ok(connection)) => connection,
+                        Some(Err(failure)) => return Err(Unavailable::Failed(failure, self.left_alone())),
+                        // The attempt was given up, and the next look says why.
+                        None => continue,
+                    };
+                    if connection.who() == Who::Call {
+                        connection.roots.enter_unasked(party.roots.as_ref());
+                        return Ok(connection.lease(party.roots.as_ref()));
+                    }
+                }
+                Look::Later(wait, failure) if Instant::now() + wait > give_up => {
+                    return Err(Unavailable::Failed(failure, wait));
+                }
+                Look::Later(wait, _) => sleep(wait).await,
+            }
+        }
+    }
+
+    /// Finds any connection for the hub itself, or makes one.
+    ///
+    /// # Errors
+    /// As [`Upstream::lease`].
+    pub(crate) async fn lease_to_hub(self: &Arc<Self>) -> Result<Lease, Unavailable> {
+        loop {
+            let coming = {
+                let mut desk = self.lock();
+                desk.check()?;
+                if let Some(connection) = best_for_hub(&desk) {
+                    return Ok(connection.lease_to_hub());
+                }
+                match desk.attempts.first().map(|attempt| attempt.done.clone()) {
+                    Some(done) => done,
+                    None => match desk.left_alone(Instant::now()) {
+                        Some((wait, failure)) => return Err(Unavailable::Failed(failure, wait)),
+                        None => self.start(&mut desk, Place::nobodys(), None),
+                    },
+                }
+            };
+            self.beat();
+            if let Some(Err(failure)) = came_of(coming).await {
+                return Err(Unavailable::Failed(failure, self.left_alone()));
+            }
+        }
+    }
+
+    fn left_alone(&self) -> Duration {
+        self.lock().left_alone(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait)
+    }
+
+    fn look(self: &Arc<Self>, party: &Party) -> Result<Look, Unavailable> {
+        let share = self.config.load().share;
+        let mut desk = self.lock();
+        desk.check()?;
+        let place = party.place(share, desk.known.as_deref());
+        if place.who != Who::Call {
+            if let Some(lease) = self.find(&desk, &place, party) {
+                return Ok(Look::Here(lease));
+            }
+            let digest = party.roots.as_ref().map(|(digest, _)| *digest);
+            let same_roots = |attempt: &&Attempt| !self.asks_roots() || attempt.roots == digest;
+            let coming = desk.attempts.iter().filter(same_roots).find(|attempt| {
+                attempt.place.input == place.input && [&place.who, &Who::Nobody].contains(&&attempt.place.who)
+            });
+            if let Some(attempt) = coming {
+                return Ok(Look::Coming(attempt.done.clone()));
+            }
+        }
+        if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
+            return Ok(Look::Later(wait, failure));
+        }
+        self.make_room(&mut desk)?;
+        let done = self.start(&mut desk, place, Some(party));
+        drop(desk);
+        self.beat();
+        Ok(Look::Coming(done))
+    }
+
+    /// Finds a connection that somebody may use.
+    fn find(&self, desk: &Desk, place: &Place, party: &Party) -> Option<Lease> {
+        let roots = party.roots.as_ref();
+        for connection in desk.usable().filter(|connection| connection.input == place.input) {
+            let who = connection.who();
+            if who != place.who && who != Who::Nobody {
+                continue;
+            }
+            let is_sessions_own = matches!(who, Who::Session(_));
+            if let (true, Some((_, changed))) = (is_sessions_own, roots) {
+                tell_of_roots(connection, changed.clone());
+            }
+            if self.asks_roots() && place.input.has_roots() && !is_sessions_own {
+                if connection.roots.enter(roots) == Fits::No {
+                    continue;
+                }
+            } else if connection.roots.is_spoilt() {
+                continue;
+            } else {
+                connection.roots.enter_unasked(roots);
+            }
+            if who == Who::Nobody {
+                connection.claim(place.who.clone());
+            }
+            return Some(connection.lease(roots));
+        }
+        None
+    }
+
+    /// Sees to it that there may be one more connection, by ending the one that was unused for longest.
+    fn make_room(&self, desk: &mut Desk) -> Result<(), Unavailable> {
+        let most = self.options.limits.connections_per_server.max(1);
+        if desk.connections.len() + desk.attempts.len() + desk.ending < most {
+            return Ok(());
+        }
+        let unused =
+            desk.usable().filter_map(|connection| Some((connection.unused_since()?, connection.clone())));
+        match unused.min_by_key(|(since, _)| *since) {
+            Some((_, connection)) => {
+                connection.end();
+                Ok(())
+            }
+            None => Err(Unavailable::Full(most)),
+        }
+    }
+
+    /// Begins to connect.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        desk: &mut Desk,
+        place: Place,
+        party: Option<&Party>,
+    ) -> watch::Receiver<Option<Done>> {
+        let (number, config) = (desk.next_attempt(), self.config.load_full());
+        let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
+        let roots = SessionRoots::new(known, self.options.limits.roots_within, self.asks_roots.clone());
+        tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
+        let connecting = self.connect(&config, place.input, roots.clone());
+        let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
+        let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
+        let (tell, done) = watch::channel(None);
+        let task = tokio::spawn(async move {
+            let outcome = connecting.await;
+            let Some(upstream) = weak.upgrade() else { return };
+            let done = upstream.connected(number, outcome, roots, |known| match &party {
+                Some(party) => party.place(share, Some(known)),
+                None => nobodys_place(share, known),
+            });
+            tell.send_replace(Some(done));
+            // Told after everybody who waits can see the outcome.
+            upstream.beat();
+        });
+        let attempt = Attempt { number, place, roots: digest, done: done.clone(), task: task.abort_handle() };
+        desk.attempts.push(attempt);
+        done
+    }
+
+    fn connect(
+        &self,
+        config: &ServerConfig,
+        input: InputSet,
+        roots: Arc<SessionRoots>,
+    ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
+        let limits = &self.options.limits;
+        let client = Limits::default();
+        let builder = Client::builder()
+            .identity(Implementation::clone(&self.options.client_identity))
+            .limits(Limits {
+                items: limits.list_items,
+                list_bytes: limits.list_bytes,
+                silent_for: config.timeout.unwrap_or(client.silent_for),
+                // Results are kept by whoever asked for them; here they would be kept twice.
+                cached: 0,
+                ..client
+            })
+            .input(SessionInput { capabilities: input.capabilities(), roots });
+        self.options.connector.connect(config, builder)
+    }
+
+    /// Takes over what came of an attempt.
+    fn connected(
+        self: &Arc<Self>,
+        number: u64,
+        outcome: Result<Client, Error>,
+        roots: Arc<SessionRoots>,
+        place: impl FnOnce(&Known) -> Place,
+    ) -> Done {
+        let mut desk = self.lock();
+        desk.attempts.retain(|attempt| attempt.number != number);
+        let client = match outcome {
+            Ok(client) if desk.phase == Phase::Open => client,
+            Ok(client) => {
+                drop(desk);
+                tokio::spawn(client.close());
+                return Err(Failure::lost("it was disconnected meanwhile".to_owned()));
+            }
+            Err(error) => {
+                drop(desk);
+                return Err(self.failed(&error));
+            }
+        };
+        let known = Arc::new(Known::of(&client.server()));
+        let Place { who, input } = place(&known);
+        tracing::info!(server = %self.name, revision = %known.revision, "connected");
+        desk.known = Some(known);
+        desk.failure = None;
+        desk.starts += 1;
+        let twin = desk.usable().find(|twin| twin.who() == who && twin.input == input).cloned();
+        if let Some(twin) = twin.filter(|_| who == Who::Everybody) {
+            // Two made it at one time where one is enough.
+            drop(desk);
+            tokio::spawn(client.close());
+            return Ok(twin);
+        }
+        let connection = Connection::new(client, who, input, roots);
+        desk.connections.push(connection.clone());
+        drop(desk);
+        mind::spawn(self, &connection);
+        Ok(connection)
+    }
+
+    fn failed(&self, error: &Error) -> Failure {
+        let failure = Failure::of(error);
+        tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
+        let lost_offers = self.change(|desk| {
+            desk.backoff.failed(Instant::now(), &self.options.limits);
+            desk.failure = Some(failure.clone());
+            desk.disinherit()
+        });
+        if lost_offers {
+            (self.tell)(super::Told::Offers);
+        }
+        failure
+    }
+}
+
+/// Returns the place of a connection that was made before anybody needed it.
+fn nobodys_place(share: Share, known: &Known) -> Place {
+    let is_everybodys = share == Share::All || (share == Share::Principal && !known.keeps_sessions);
+    let who = if is_everybodys { Who::Everybody } else { Who::Nobody };
+    Place { who, input: InputSet::default() }
+}
+
+/// Chooses the connection over which the hub itself speaks: rather one that is nobody's own.
+fn best_for_hub(desk: &Desk) -> Option<&Arc<Connection>> {
+    desk.usable().min_by_key(|connection| match connection.who() {
+        Who::Everybody => 0,
+        Who::Nobody => 1,
+        Who::Principal(_) => 2,
+        Who::Session(_) => 3,
+        Who::Call => 4,
+    })
+}
+
+/// Waits for what comes of an attempt; nothing if it was given up.
+async fn came_of(mut done: watch::Receiver<Option<Done>>) -> Option<Done> {
+    let done = done.wait_for(Option::is_some).await.ok()?;
+    done.clone()
+}
+
+/// Tells the server of a session that its roots have changed, if it was told of others.
+fn tell_of_roots(connection: &Arc<Connection>, roots: Vec<trunkline_protocol::model::Root>) {
+    if connection.roots.give(roots) {
+        let client = connection.client.clone();
+        tokio::spawn(async move {
+            if let Err(error) = client.roots_changed().await {
+                tracing::debug!(%error, "a server was not told that roots have changed");
+            }
+        });
+    }
+}

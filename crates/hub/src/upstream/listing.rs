@@ -1,0 +1,104 @@
+//! What a server offers, taken over list by list.
+
+use std::sync::Arc;
+
+use tokio::time::timeout;
+use trunkline_client::{Client, Error, List};
+use trunkline_protocol::Refusal;
+
+use crate::limits::HubLimits;
+use crate::registry::Catalogue;
+
+/// Which lists are to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lists {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+}
+
+impl Lists {
+    pub(super) const ALL: Self = Self { tools: true, prompts: true, resources: true };
+    pub(super) const NONE: Self = Self { tools: false, prompts: false, resources: false };
+
+    pub(super) fn is_none(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+/// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
+pub(super) async fn fetch(
+    client: &Client,
+    lists: Lists,
+    before: &Catalogue,
+    limits: &HubLimits,
+) -> Catalogue {
+    let offered = client.server().capabilities.clone();
+    let mut taken = Taken { catalogue: before.clone(), left_out: Vec::new(), limits };
+    taken.catalogue.has_resources = offered.resources.is_some();
+    let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
+    let has_resources = offered.resources.is_some();
+    let (tools, prompts, resources, templates) = tokio::join!(
+        within(limits, lists.tools && has_tools, client.tools()),
+        within(limits, lists.prompts && has_prompts, client.prompts()),
+        within(limits, lists.resources && has_resources, client.resources()),
+        within(limits, lists.resources && has_resources, client.templates()),
+    );
+    if let Some(tools) = tools.and_then(|listed| taken.note("tools", listed)) {
+        taken.catalogue.tools = tools;
+    }
+    if let Some(prompts) = prompts.and_then(|listed| taken.note("prompts", listed)) {
+        taken.catalogue.prompts = prompts;
+    }
+    if let Some(resources) = resources.and_then(|listed| taken.note("resources", listed)) {
+        taken.catalogue.resources = resources;
+    }
+    // Many servers that have resources know nothing of templates.
+    let templates = templates.filter(|listed| !is_unknown_method(listed));
+    if let Some(templates) = templates.and_then(|listed| taken.note("resource templates", listed)) {
+        taken.catalogue.templates = templates;
+    }
+    taken.catalogue.left_out = Arc::new(taken.left_out);
+    taken.catalogue
+}
+
+struct Taken<'l> {
+    catalogue: Catalogue,
+    left_out: Vec<String>,
+    limits: &'l HubLimits,
+}
+
+impl Taken<'_> {
+    fn note<T: Clone>(&mut self, what: &str, listed: Result<Arc<List<T>>, Error>) -> Option<Arc<Vec<T>>> {
+        match listed {
+            Ok(list) => {
+                let left_out = list.left_out.iter().take(self.limits.list_items.min(100));
+                self.left_out.extend(left_out.map(|item| format!("{what}: {}: {}", item.name, item.reason)));
+                Some(Arc::new(list.iter().map(|item| T::clone(item)).collect()))
+            }
+            Err(error) => {
+                tracing::warn!(%error, what, "a list could not be taken over");
+                self.left_out.push(format!("{what}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// Lists within the time that a server has for it, if it is to be listed at all.
+async fn within<T>(
+    limits: &HubLimits,
+    is_wanted: bool,
+    listing: impl Future<Output = Result<Arc<List<T>>, Error>>,
+) -> Option<Result<Arc<List<T>>, Error>> {
+    if !is_wanted {
+        return None;
+    }
+    let after = limits.catalogue_within;
+    Some(timeout(after, listing).await.unwrap_or(Err(Error::TimedOut { after })))
+}
+
+fn is_unknown_method<T>(listed: &Result<Arc<List<T>>, Error>) -> bool {
+    let unknown = Refusal::METHOD_NOT_FOUND.code(trunkline_protocol::Era::Legacy);
+    matches!(listed, Err(Error::Refused(refused)) if refused.code == unknown)
+}

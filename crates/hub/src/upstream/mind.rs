@@ -1,0 +1,191 @@
+//! The task that looks after one connection.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use trunkline_client::{Change, Subscription, Watch};
+use trunkline_config::Reach;
+
+use super::Upstream;
+use super::connection::{Connection, Who};
+use super::listing::{self, Lists};
+use super::state::Failure;
+
+/// How long a connection of one call may wait to be used for the first time.
+const UNCLAIMED: Duration = Duration::from_secs(5);
+
+pub(super) fn spawn(upstream: &Arc<Upstream>, connection: &Arc<Connection>) {
+    let minding = mind(Arc::downgrade(upstream), connection.clone());
+    connection.set_minder(tokio::spawn(minding).abort_handle());
+}
+
+async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
+    let mut changes = watch_lists(&upstream, &connection).await;
+    let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
+    if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
+        take_over(&upstream, &connection, Lists::ALL).await;
+    }
+    loop {
+        // Made before anything is looked at, so that nothing that happens in between is missed.
+        let stirred = connection.stirred();
+        let Some(idle_at) = upstream.upgrade().map(|upstream| upstream.settle(&connection)) else { return };
+        if connection.is_closing() && !connection.client.is_closed() {
+            return end(&upstream, &connection).await;
+        }
+        tokio::select! {
+            biased;
+            how = connection.client.closed() => {
+                if let Some(upstream) = upstream.upgrade() {
+                    upstream.lost(&connection, how);
+                }
+                return;
+            }
+            changed = next(&mut changes) => {
+                let pause = upstream.upgrade().map(|upstream| upstream.options.limits.refresh_after);
+                // A server that tells of changes all the time is still looked at only now and then.
+                sleep(pause.unwrap_or_default()).await;
+                let lists = gathered(changed, &mut changes);
+                take_over(&upstream, &connection, lists).await;
+            }
+            () = stirred => {}
+            () = until(idle_at) => {}
+        }
+    }
+}
+
+/// Begins to be told of changes before anything is listed, so that no change is missed.
+async fn watch_lists(upstream: &Weak<Upstream>, connection: &Connection) -> Option<Subscription> {
+    let within = upstream.upgrade()?.options.limits.watch_within;
+    match timeout(within, connection.client.subscribe(Watch::lists())).await {
+        Ok(Ok(changes)) => Some(changes),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a server tells of no changes");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Lists anew what may have changed. The server is not held meanwhile, so that it can be let go of.
+async fn take_over(upstream: &Weak<Upstream>, connection: &Arc<Connection>, lists: Lists) {
+    let Some((before, options)) = upstream
+        .upgrade()
+        .map(|upstream| (upstream.lock().listing_for(connection.input), upstream.options.clone()))
+    else {
+        return;
+    };
+    if lists.is_none() {
+        return;
+    }
+    let listed =
+        listing::fetch(&connection.client, lists, &before.unwrap_or_default(), &options.limits).await;
+    if let Some(upstream) = upstream.upgrade() {
+        upstream.take_catalogue(connection, listed);
+    }
+}
+
+async fn next(changes: &mut Option<Subscription>) -> Change {
+    if let Some(stream) = changes {
+        if let Some(change) = stream.next().await {
+            return change;
+        }
+        *changes = None;
+    }
+    std::future::pending().await
+}
+
+/// Puts together what has changed up to now.
+fn gathered(first: Change, changes: &mut Option<Subscription>) -> Lists {
+    let mut lists = Lists::NONE;
+    let mut note = |change: &Change| match change {
+        Change::Tools => lists.tools = true,
+        Change::Prompts => lists.prompts = true,
+        Change::Resources => lists.resources = true,
+        Change::Missed => lists = Lists::ALL,
+        _ => {}
+    };
+    note(&first);
+    while let Some(change) =
+        changes.as_mut().and_then(|stream| futures_util::FutureExt::now_or_never(stream.next())).flatten()
+    {
+        note(&change);
+    }
+    lists
+}
+
+async fn until(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends a connection in an orderly way, after the calls that run.
+async fn end(upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
+    let Some(within) = upstream.upgrade().map(|upstream| {
+        upstream.change(|desk| desk.begin_end(connection));
+        upstream.options.limits.drain_within
+    }) else {
+        return;
+    };
+    connection.drained(within).await;
+    connection.client.clone().close().await;
+    if let Some(upstream) = upstream.upgrade() {
+        upstream.change(|desk| desk.ending = desk.ending.saturating_sub(1));
+    }
+}
+
+impl Upstream {
+    /// Reports whether what the server offers is to be learnt from this connection: not if another one shows as much.
+    fn needs_listing(&self, connection: &Arc<Connection>) -> bool {
+        let desk = self.lock();
+        let others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
+        let is_shown = others.into_iter().any(|other| other.input.covers(connection.input));
+        desk.is_inherited || !is_shown || desk.listing_for(connection.input).is_none()
+    }
+
+    /// Decides whether the connection is of any use, ends it if not, and returns when to look again.
+    fn settle(&self, connection: &Arc<Connection>) -> Option<Instant> {
+        let now = Instant::now();
+        // Leases are given under the same lock, so that nobody begins to use what is about to end.
+        let desk = self.lock();
+        let since = connection.unused_since()?;
+        let is_superseded = connection.who() == Who::Nobody
+            && desk.usable().any(|other| !Arc::ptr_eq(other, connection) && other.who() != Who::Call);
+        let due = match connection.who() {
+            _ if is_superseded || connection.roots.is_spoilt() => Some(now),
+            Who::Call if connection.was_used() => Some(now),
+            Who::Call => Some(since + UNCLAIMED),
+            _ => self.idle().map(|idle| since + idle),
+        };
+        if due.is_some_and(|due| due <= now) {
+            connection.end();
+        }
+        due
+    }
+
+    /// Returns how long a connection may be unused.
+    fn idle(&self) -> Option<Duration> {
+        let config = self.config.load();
+        match (config.idle, &config.reach) {
+            (Some(idle), _) => Some(idle),
+            (None, Reach::Program(_)) => Some(self.options.limits.idle),
+            // An address costs next to nothing.
+            (None, Reach::Endpoint(_)) => None,
+        }
+    }
+
+    /// Notes that a connection is gone although nobody ended it.
+    fn lost(&self, connection: &Arc<Connection>, how: String) {
+        tracing::warn!(server = %self.name, how, "lost");
+        self.change(|desk| {
+            if desk.begin_end(connection) {
+                desk.ending -= 1;
+                desk.backoff.lost(connection.began, Instant::now(), &self.options.limits);
+                desk.failure = Some(Failure::lost(how));
+            }
+        });
+    }
+}

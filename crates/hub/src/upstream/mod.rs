@@ -1,0 +1,249 @@
+//! One server behind the hub: its connections, what it offers, and how it is kept alive.
+//!
+//! A connection is made for the first who needs it and serves everybody who may share it. Each has a task that minds it:
+//! takes over what the server offers, notices when it is lost, and ends it when nobody has used it for long. One more task
+//! keeps a server connected that should be, however often that fails.
+
+mod backoff;
+mod connection;
+mod desk;
+mod input;
+mod keep;
+mod lease;
+mod listing;
+mod mind;
+mod party;
+mod roots;
+mod state;
+mod watch;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::{ArcSwap, Guard};
+use tokio::sync::watch as channel;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use trunkline_config::{ServerConfig, ServerName, ToolRules};
+
+pub(crate) use self::connection::Lease;
+use self::desk::{Desk, Phase};
+pub(crate) use self::party::Party;
+pub(crate) use self::state::{FailureKind, Known, Unavailable};
+pub use self::state::{State, Status};
+use self::watch::Watched;
+use crate::options::HubOptions;
+use crate::registry::{Catalogue, Offer};
+
+/// One server, as long as it is configured in the same way.
+pub(crate) struct Upstream {
+    name: ServerName,
+    config: ArcSwap<ServerConfig>,
+    options: Arc<HubOptions>,
+    desk: Mutex<Desk>,
+    /// Counts what happens to the desk, for those who wait for something to happen to it.
+    pulse: channel::Sender<u64>,
+    /// Whether the server has ever asked for roots.
+    asks_roots: Arc<AtomicBool>,
+    watched: Watched,
+    tell: Arc<TellFn>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// What a server has to say to the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// What it offers may be different.
+    Offers,
+    /// The content of a resource is.
+    Updated(String),
+}
+
+type TellFn = dyn Fn(Told) + Send + Sync;
+
+impl Upstream {
+    /// Makes a server known; `before` is what it is the successor of, whose offers count until it has its own.
+    pub(crate) fn new(
+        config: ServerConfig,
+        options: Arc<HubOptions>,
+        before: Option<&Self>,
+        tell: Arc<TellFn>,
+    ) -> Arc<Self> {
+        let mut desk = Desk::new(config.enabled);
+        if let Some(before) = before {
+            desk.inherit(&before.lock());
+        }
+        let upstream = Arc::new(Self {
+            name: config.name.clone(),
+            config: ArcSwap::from_pointee(config),
+            options,
+            desk: Mutex::new(desk),
+            pulse: channel::Sender::new(0),
+            asks_roots: Arc::default(),
+            watched: Watched::default(),
+            tell,
+            tasks: Mutex::default(),
+        });
+        let tasks = [keep::spawn(&upstream), watch::spawn(&upstream)];
+        upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        upstream
+    }
+
+    pub(crate) fn name(&self) -> &ServerName {
+        &self.name
+    }
+
+    pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {
+        self.config.load()
+    }
+
+    /// Takes over a configuration that leaves the connections as they are.
+    pub(crate) fn reconfigure(&self, config: ServerConfig) {
+        let enabled = config.enabled;
+        self.config.store(Arc::new(config));
+        self.change(|desk| desk.is_enabled = enabled);
+    }
+
+    /// Reports whether the server has ever asked for roots in a session that lasts, so that they have to be known before a
+    /// session is chosen.
+    pub(crate) fn asks_roots(&self) -> bool {
+        self.asks_roots.load(Ordering::Acquire)
+    }
+
+    /// Returns what is known of the server.
+    pub(crate) fn known(&self) -> Option<Arc<Known>> {
+        self.lock().known.clone()
+    }
+
+    /// Returns what the server brings into the registry, if it is switched on and was ever listed.
+    pub(crate) fn offer(self: &Arc<Self>) -> Option<Offer<Arc<Self>>> {
+        let desk = self.lock();
+        if !desk.offers() {
+            return None;
+        }
+        let rules: ToolRules = self.config.load().tools.clone();
+        Some(Offer {
+            server: self.name.clone(),
+            owner: self.clone(),
+            rules,
+            catalogue: desk.catalogue.clone()?,
+            instructions: desk.known.as_ref().and_then(|known| known.instructions.clone()),
+        })
+    }
+
+    /// Switches the server's offers on or off; reports whether that changed anything. Connections and calls stay.
+    pub(crate) fn switch(&self, on: bool) -> bool {
+        self.change(|desk| std::mem::replace(&mut desk.is_enabled, on) != on)
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.lock().is_enabled
+    }
+
+    /// Reports whether somebody has asked what the server offers.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.lock().is_wanted
+    }
+
+    /// Tells how the server stands.
+    pub(crate) fn status(&self) -> Status {
+        let (desk, now) = (self.lock(), Instant::now());
+        let catalogue = desk.catalogue.clone().unwrap_or_default();
+        let known = desk.known.as_deref();
+        Status {
+            name: self.name.clone(),
+            state: desk.state(),
+            reason: desk.failure.as_ref().map(|failure| failure.reason.clone()),
+            retry_in: desk.left_alone(now).map(|(wait, _)| wait),
+            required: self.config.load().required,
+            revision: known.map(|known| known.revision),
+            identity: known.and_then(|known| known.identity.clone()),
+            transport: known.map(|known| known.transport),
+            tools: catalogue.tools.len(),
+            prompts: catalogue.prompts.len(),
+            resources: catalogue.resources.len(),
+            left_out: catalogue.left_out.to_vec(),
+            connections: desk.connections.len(),
+            calls: desk.connections.iter().map(|connection| connection.uses()).sum(),
+            starts: desk.starts,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the desk, and tells whoever waits for that.
+    fn change<T>(&self, change: impl FnOnce(&mut Desk) -> T) -> T {
+        let changed = change(&mut self.lock());
+        self.beat();
+        changed
+    }
+
+    fn beat(&self) {
+        self.pulse.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Takes over what the server listed, and tells the hub if that is different from before.
+    fn take_catalogue(&self, connection: &connection::Connection, listed: Catalogue) {
+        if self.change(|desk| desk.take_catalogue(connection.input, listed)) {
+            (self.tell)(Told::Offers);
+        }
+    }
+
+    // Ending.
+
+    /// Ends every connection; calls may finish within a bound. `phase` says whether it may be connected again.
+    pub(crate) fn end(&self, phase: Phase) {
+        let ended = self.change(|desk| {
+            desk.phase = phase;
+            desk.take_slots()
+        });
+        for attempt in ended.attempts {
+            attempt.abort();
+        }
+        for connection in ended.connections {
+            connection.end();
+        }
+    }
+
+    /// Ends every connection until it is connected to by hand.
+    pub(crate) fn disconnect(&self) {
+        self.end(Phase::Disconnected);
+    }
+
+    /// Ends every connection; whoever needs one gets another.
+    pub(crate) fn drop_connections(&self) {
+        self.end(Phase::Open);
+    }
+
+    /// Removes the server for good.
+    pub(crate) fn remove(&self) {
+        self.end(Phase::Removed);
+    }
+
+    /// Waits until every connection that was told to end has ended.
+    pub(crate) async fn ended(&self) {
+        let mut pulse = self.pulse.subscribe();
+        // The sender is `self`, so that this waits and never fails.
+        let _ = pulse.wait_for(|_| self.lock().is_quiet()).await;
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tasks.drain(..).for_each(|task| task.abort());
+        let ended = self.desk.get_mut().unwrap_or_else(PoisonError::into_inner).take_slots();
+        ended.attempts.into_iter().for_each(|attempt| attempt.abort());
+        // Whoever still uses a connection keeps it; nobody minds it any more.
+        ended.connections.into_iter().for_each(|connection| connection.abort_minder());
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+use trunkline_protocol::model::Root;
+
+/// What tells one set of roots from another.
+pub(crate) type RootsDigest = [u8; 16];
+
+/// Roots with their digest.
+pub(crate) type KnownRoots = (RootsDigest, Vec<Root>);
+
+/// Makes the digest of roots; their order and their names do not matter.
+pub(crate) fn digest(roots: &[Root]) -> RootsDigest {
+    let mut uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
+    uris.sort_unstable();
+    uris.dedup();
+    let mut hash = Sha256::new();
+    for uri in uris {
+        hash.update((uri.len() as u64).to_le_bytes());
+        hash.update(uri.as_bytes());
+    }
+    let mut digest = RootsDigest::default();
+    digest.iter_mut().zip(hash.finalize()).for_each(|(byte, hashed)| *byte = hashed);
+    digest
+}
+
+/// The roots of one session with a server.
+///
+/// Some servers take the folders that they are told of for all that they may touch, and the last ones told replace those
+/// before. So a session that was told of roots serves only callers who have the same ones.
+#[derive(Debug)]
+pub(crate) struct SessionRoots {
+    state: Mutex<State>,
+    /// Told when the server asks and the roots are not known.
+    wanted: Notify,
+    given: Notify,
+    within: Duration,
+    /// Shared by all sessions of the server: whether it has ever asked.
+    server_asks: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    given: Option<KnownRoots>,
+    told: Option<RootsDigest>,
+    is_waiting: bool,
+    /// Those of the callers whose calls run, as far as they are known.
+    callers: Vec<Option<RootsDigest>>,
+    /// Callers with different roots were there when the server asked, so that it was told of none.
+    is_spoilt: bool,
+}
+
+/// Whether a session can serve a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fits {
+    Yes,
+    No,
+}
+
+impl SessionRoots {
+    pub(crate) fn new(known: Option<Vec<Root>>, within: Duration, server_asks: Arc<AtomicBool>) -> Arc<Self> {
+        let state = State { given: known.map(|roots| (digest(&roots), roots)), ..State::default() };
+        let (wanted, given) = (Notify::new(), Notify::new());
+        Arc::new(Self { state: Mutex::new(state), wanted, given, within, server_asks })
+    }
+
+    /// Answers the server's question.
+    pub(crate) async fn answer(&self) -> Vec<Root> {
+        self.server_asks.store(true, Ordering::Release);
+        if let Some(roots) = self.lock().tell() {
+            return roots;
+        }
+        let given = async {
+            loop {
+                let given = self.given.notified();
+                // Whoever listens is told again and again, since it may come later than the question.
+                self.wanted.notify_waiters();
+                if let Some(roots) = self.lock().tell() {
+                    return roots;
+                }
+                given.await;
+            }
+        };
+        let roots = tokio::time::timeout(self.within, given).await.unwrap_or_default();
+        let mut state = self.lock();
+        state.is_waiting = false;
+        state.told.get_or_insert(digest(&roots));
+        roots
+    }
+
+    /// Answers the server's question within a call; nothing if the roots have to be asked of the caller first.
+    pub(crate) fn answer_in_call(&self) -> Option<Vec<Root>> {
+        self.server_asks.store(true, Ordering::Release);
+        let mut state = self.lock();
+        let was_waiting = state.is_waiting;
+        let told = state.tell();
+        // The call itself asks, so that nobody else needs to.
+        state.is_waiting = was_waiting;
+        told
+    }
+
+    /// Waits until the server asks for roots that are not known.
+    pub(crate) async fn wanted(&self) {
+        loop {
+            let wanted = self.wanted.notified();
+            if self.lock().is_waiting {
+                return;
+            }
+            wanted.await;
+        }
+    }
+
+    /// Gives the session its roots; reports whether the server has to be told that they changed.
+    pub(crate) fn give(&self, roots: Vec<Root>) -> bool {
+        let digest = digest(&roots);
+        let mut state = self.lock();
+        state.given = Some((digest, roots));
+        let has_changed = state.told.is_some_and(|told| told != digest);
+        drop(state);
+        self.given.notify_waiters();
+        has_changed
+    }
+
+    /// Takes a caller in, if the session serves callers of its roots; a session without any takes those of its first.
+    pub(crate) fn enter(&self, caller: Option<&KnownRoots>) -> Fits {
+        let mut state = self.lock();
+        let digest = caller.map(|(digest, _)| *digest);
+        let fits = match (state.told, &state.given, digest) {
+            _ if state.is_spoilt => Fits::No,
+            (Some(told), _, Some(digest)) if told != digest => Fits::No,
+            (None, Some((given, _)), Some(digest)) if *given != digest => Fits::No,
+            _ => Fits::Yes,
+        };
+        if fits == Fits::Yes {
+            state.take_in(caller);
+        }
+        fits
+    }
+
+    /// Takes a caller in who may have any roots, because the server never asks for them.
+    pub(crate) fn enter_unasked(&self, caller: Option<&KnownRoots>) {
+        self.lock().take_in(caller);
+    }
+
+    /// Lets a caller go.
+    pub(crate) fn leave(&self, caller: Option<RootsDigest>) {
+        let mut state = self.lock();
+        if let Some(at) = state.callers.iter().position(|known| *known == caller) {
+            state.callers.swap_remove(at);
+        }
+    }
+
+    /// Reports whether the session was told of roots that are no caller's, so that it can serve no further ones.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.lock().is_spoilt
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take_in(&mut self, caller: Option<&KnownRoots>) {
+        self.callers.push(caller.map(|(digest, _)| *digest));
+        if let (None, Some(known)) = (&self.given, caller) {
+            self.given = Some(known.clone());
+        }
+    }
+
+    /// Returns what the server is told now; nothing if that is not known yet.
+    fn tell(&mut self) -> Option<Vec<Root>> {
+        let known = self.given.as_ref().map(|(digest, _)| *digest);
+        let are_one = match self.callers.as_slice() {
+            [] | [_] => true,
+            several => known.is_some() && several.iter().all(|caller| *caller == known),
+        };
+        if !are_one {
+            // Nobody knows whose roots are asked for, and those of one caller are not for the others.
+            self.is_spoilt = true;
+            self.told = Some(digest(&[]));
+            self.is_waiting = false;
+            return Some(Vec::new());
+        }
+        self.is_waiting = known.is_none();
+        self.told = known.or(self.told);
+        self.given.as_ref().map(|(_, roots)| roots.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roots(uris: &[&str]) -> Vec<Root> {
+        uris.iter().map(|uri| Root { uri: (*uri).to_owned(), ..Root::default() }).collect()
+    }
+
+    fn known(uri: &str) -> KnownRoots {
+        (digest(&roots(&[uri])), roots(&[uri]))
+    }
+
+    fn session(known: Option<&[&str]>) -> Arc<SessionRoots> {
+        SessionRoots::new(known.map(roots), Duration::from_secs(10), Arc::default())
+    }
+
+    #[test]
+    fn the_digest_is_of_the_set_of_addresses() {
+        assert_eq!(digest(&roots(&["a", "b"])), digest(&roots(&["b", "a", "a"])));
+        assert_ne!(digest(&roots(&["a", "b"])), digest(&roots(&["ab"])));
+        assert_ne!(digest(&roots(&[])), digest(&roots(&["a"])));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_is_told_what_is_known_or_waits_or_is_told_of_none() {
+        assert_eq!(session(Some(&["a"])).answer().await, roots(&["a"]));
+
+        let waits = session(None);
+        waits.enter_unasked(None);
+        let asked = {
+            let waits = waits.clone();
+            tokio::spawn(async move { waits.answer().await })
+        };
+        waits.wanted().await;
+        assert!(!waits.give(roots(&["b"])), "it is told now for the first time");
+        assert_eq!(asked.await.unwrap(), roots(&["b"]));
+
+        let nobody = session(None);
+        assert_eq!(nobody.answer().await, roots(&[]));
+        assert!(nobody.give(roots(&["c"])), "what comes too late is told as a change");
+    }
+
+    #[tokio::test]
+    async fn a_session_that_was_told_of_roots_serves_only_callers_who_have_them() {
+        let session = session(Some(&["a"]));
+        let [a, b] = ["a", "b"].map(known);
+        assert_eq!(session.answer().await, roots(&["a"]));
+        assert_eq!((session.enter(Some(&a)), session.enter(Some(&b))), (Fits::Yes, Fits::No));
+    }
+
+    #[tokio::test]
+    async fn a_session_without_roots_takes_those_of_its_first_caller() {
+        let session = session(None);
+        let [a, b] = ["a", "b"].map(known);
+        assert_eq!((session.enter(Some(&a)), session.enter(Some(&b))), (Fits::Yes, Fits::No));
+        assert_eq!(session.answer().await, roots(&["a"]));
+    }
+
+    #[tokio::test]
+    async fn roots_of_one_caller_are_never_told_while_another_calls() {
+        for (first, second) in [(Some("a"), Some("b")), (Some("a"), None), (None, None)] {
+            let session = session(Some(&["a"]));
+            for caller in [first, second] {
+                session.enter_unasked(caller.map(known).as_ref());
+            }
+            assert_eq!(session.answer().await, roots(&[]), "{first:?} {second:?}");
+            assert!(session.is_spoilt());
+            assert_eq!(session.enter(None), Fits::No);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+use std::fmt;
+use std::time::Duration;
+
+use trunkline_client::{Error, ServerInfo};
+use trunkline_config::ServerName;
+use trunkline_protocol::Revision;
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{Implementation, ServerCapabilities};
+
+/// How a server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum State {
+    /// It is not connected, because nobody has needed it yet or for a while.
+    Pending,
+    /// It is being connected to.
+    Connecting,
+    /// It is connected.
+    Ready,
+    /// It could not be connected to, or was lost; it is tried again when the time has come.
+    Failed,
+    /// It wants credentials that it does not get.
+    NeedsAuth,
+    /// It is switched off: it may be connected, but nothing of it is offered.
+    Disabled,
+    /// It was disconnected by hand, and stays so until it is connected by hand.
+    Disconnected,
+}
+
+impl State {
+    /// Returns the state's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connecting => "connecting",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+            Self::NeedsAuth => "needs-auth",
+            Self::Disabled => "disabled",
+            Self::Disconnected => "disconnected",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Everything that can be told of a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Status {
+    /// What it is called here.
+    pub name: ServerName,
+    /// How it stands.
+    pub state: State,
+    /// Why it failed last, with the end of what its program said about it, if it has failed since it was last well.
+    pub reason: Option<String>,
+    /// How long it will be waited before it is tried again.
+    pub retry_in: Option<Duration>,
+    /// Whether nothing should be served without it.
+    pub required: bool,
+    /// The revision that is spoken with it.
+    pub revision: Option<Revision>,
+    /// What it calls itself.
+    pub identity: Option<Implementation>,
+    /// How it is reached, such as `stdio`.
+    pub transport: Option<&'static str>,
+    /// The tools that it listed last.
+    pub tools: usize,
+    /// The prompts that it listed last.
+    pub prompts: usize,
+    /// The resources that it listed last.
+    pub resources: usize,
+    /// What of its lists could not be taken, each with the reason.
+    pub left_out: Vec<String>,
+    /// The connections, and so processes, that there are.
+    pub connections: usize,
+    /// The calls that run.
+    pub calls: usize,
+    /// How often it was connected to.
+    pub starts: u64,
+}
+
+/// What is known of a server from the last time that it was connected to.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) revision: Revision,
+    pub(crate) keeps_sessions: bool,
+    pub(crate) identity: Option<Implementation>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) capabilities: ServerCapabilities,
+    pub(super) transport: &'static str,
+}
+
+impl Known {
+    /// Reports whether the server can say that it has completions.
+    pub(crate) fn declares_completions(&self) -> bool {
+        Dialect::of(self.revision).completions_flag
+    }
+
+    pub(super) fn of(info: &ServerInfo) -> Self {
+        Self {
+            revision: info.revision,
+            keeps_sessions: info.keeps_sessions(),
+            identity: info.identity.clone(),
+            instructions: info.instructions.clone(),
+            capabilities: info.capabilities.clone(),
+            transport: info.transport,
+        }
+    }
+}
+
+/// Why a server is not connected.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    pub(crate) reason: String,
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// It cannot be reached, or does not speak the protocol.
+    Unreachable,
+    /// It wants other credentials.
+    NeedsAuth,
+    /// It was connected, and is gone.
+    Lost,
+}
+
+impl Failure {
+    pub(super) fn of(error: &Error) -> Self {
+        let kind = match error {
+            Error::Unauthorized { .. } => FailureKind::NeedsAuth,
+            _ => FailureKind::Unreachable,
+        };
+        Self { kind, reason: error.to_string() }
+    }
+
+    pub(super) fn lost(how: String) -> Self {
+        Self { kind: FailureKind::Lost, reason: how }
+    }
+
+    pub(super) fn state(&self) -> State {
+        match self.kind {
+            FailureKind::NeedsAuth => State::NeedsAuth,
+            FailureKind::Unreachable | FailureKind::Lost => State::Failed,
+        }
+    }
+}
+
+/// Why there is no connection for a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Unavailable {
+    /// The last attempt failed, and it is not time for another within what the call may wait.
+    Failed(Failure, Duration),
+    /// Every connection that there may be is in use.
+    Full(usize),
+    /// The server is switched off.
+    Disabled,
+    /// The server was disconnected by hand.
+    Disconnected,
+    /// The server is not configured any more.
+    Removed,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(failure, wait) if wait.is_zero() => f.write_str(&failure.reason),
+            Self::Failed(failure, wait) => {
+                write!(f, "{} (it is tried again in {:.1} s)", failure.reason, wait.as_secs_f64())
+            }
+            Self::Full(most) => write!(f, "all of its {most} connections are in use"),
+            Self::Disabled => f.write_str("it is switched off"),
+            Self::Disconnected => f.write_str("it was disconnected by hand"),
+            Self::Removed => f.write_str("it is not configured any more"),
+        }
+    }
+}

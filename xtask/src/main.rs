@@ -36,7 +36,7 @@ cargo xtask COMMAND
   test         everything a change has to pass    [--only STEP]... [--skip STEP]...
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
-  interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N

@@ -8,6 +8,7 @@ use super::driver::{Driver, limits, said};
 use crate::leftovers::MARK;
 use crate::page;
 use crate::report::{Checked, has, require, same};
+use crate::sdk::git::make_repository;
 
 pub(super) async fn info(driver: &Driver<'_>) -> Checked {
     let info = driver.json(&["info", "--json"]).await?;
@@ -31,7 +32,11 @@ pub(super) async fn saved_bytes(driver: &Driver<'_>) -> Checked {
 }
 
 /// Runs the command in a way that lets it be sent signals, and shows what it says to an observer.
-async fn observe(driver: &Driver<'_>, words: &[&str], mut seen: impl FnMut(&str) + Send) -> Checked<Finished> {
+async fn observe(
+    driver: &Driver<'_>,
+    words: &[&str],
+    mut seen: impl FnMut(&str) + Send,
+) -> Checked<Finished> {
     let file = driver.options.scratch.join("process-id");
     let inner = driver.command(words)?;
     let command = Command::new("sh")
@@ -81,8 +86,7 @@ pub(super) async fn interrupted(driver: &Driver<'_>) -> Checked {
 /// A change that another client causes is told.
 pub(super) async fn watched(driver: &Driver<'_>) -> Checked {
     let begun = tokio::sync::Notify::new();
-    let watching =
-        observe(driver, &["watch", "--tools", "--count", "1", "--json"], |_| begun.notify_one());
+    let watching = observe(driver, &["watch", "--tools", "--count", "1", "--json"], |_| begun.notify_one());
     let changing = async {
         begun.notified().await;
         driver.run(&["call", "change", "what=tools"]).await
@@ -100,4 +104,13 @@ pub(super) async fn fetched(driver: &Driver<'_>) -> Checked {
     has(&tool.stdout.text(), page::WORDS)?;
     let prompt = driver.run(&["prompt", "fetch", &url]).await?;
     has(&prompt.stdout.text(), page::WORDS)
+}
+
+pub(super) async fn repository(driver: &Driver<'_>) -> Checked {
+    make_repository(&driver.options.scratch).await?;
+    let status = driver.run(&["call", "git_status", "repo_path={scratch}/repository"]).await?;
+    has(&status.stdout.text(), "note.txt")?;
+    let elsewhere = driver.run(&["call", "git_status", "repo_path={scratch}/empty"]).await?;
+    require(elsewhere.exit == Exit::Code(1), said(&elsewhere))?;
+    has(&elsewhere.stderr.text(), "tool `git_status` failed")
 }

@@ -1,5 +1,7 @@
 //! `mcp-server-git`, with a repository of its own.
 
+use std::path::Path;
+
 use serde_json::json;
 use trunkline_client::transport::Command;
 use trunkline_client::transport::process::{RunLimits, run};
@@ -19,23 +21,31 @@ pub(super) const SERVER: Server = Server {
     modern: &[],
 };
 
-async fn git(peer: &Peer<'_>, arguments: &[&str]) -> Checked {
-    let command =
-        Command::new("git").arg("-C").arg(peer.folder("repository")?.0).args(arguments.iter().copied());
-    let finished = run(&command, &RunLimits::default()).await?;
-    require(finished.exit.success(), format_args!("{command}: {}", finished.stderr.text()))
-}
-
-/// Makes the repository anew, which is no check of the server but the ground of all others.
-async fn repository(peer: &Peer<'_>) -> Checked {
-    let path = peer.folder("repository")?.0;
-    std::fs::remove_dir_all(&path)?;
-    peer.folder("repository")?;
-    git(peer, &["init", "--quiet", "--initial-branch", "main"]).await?;
-    git(peer, &["config", "user.name", "Ada"]).await?;
-    git(peer, &["config", "user.email", "ada@example.com"]).await?;
+/// Makes a repository anew, with a file that is not in it yet.
+pub(crate) async fn make_repository(scratch: &Path) -> Checked {
+    let path = scratch.join("repository");
+    if path.exists() {
+        std::fs::remove_dir_all(&path)?;
+    }
+    std::fs::create_dir_all(&path)?;
+    std::fs::create_dir_all(scratch.join("empty"))?;
+    let steps: [&[&str]; 3] = [
+        &["init", "--quiet", "--initial-branch", "main"],
+        &["config", "user.name", "Ada"],
+        &["config", "user.email", "ada@example.com"],
+    ];
+    for step in steps {
+        let command = Command::new("git").arg("-C").arg(&path).args(step.iter().copied());
+        let finished = run(&command, &RunLimits::default()).await?;
+        require(finished.exit.success(), format_args!("{command}: {}", finished.stderr.text()))?;
+    }
     std::fs::write(path.join("note.txt"), "first\n")?;
     Ok(())
+}
+
+/// Lays the ground of all other checks.
+async fn repository(peer: &Peer<'_>) -> Checked {
+    make_repository(&peer.options.scratch).await
 }
 
 async fn tell(peer: &Peer<'_>, tool: &str, mut arguments: serde_json::Value) -> Checked<String> {

@@ -4,7 +4,7 @@ mod changes;
 mod everything;
 mod fetch;
 pub(crate) mod filesystem;
-mod git;
+pub(crate) mod git;
 mod life;
 pub(crate) mod memory;
 mod offers;

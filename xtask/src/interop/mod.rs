@@ -1,0 +1,66 @@
+//! `cargo xtask interop`: the clients of others against our server, and our client and command against their servers.
+
+mod clients;
+mod row;
+mod script;
+mod servers;
+
+use std::fs;
+
+use self::clients::Target;
+use self::row::{Rows, print_table};
+use crate::args::Args;
+use crate::fixture::{self, Server};
+use crate::tools::{self, Tools};
+use crate::{Outcome, root};
+
+pub(crate) fn command(mut args: Args) -> Outcome {
+    let only = args.value("--only")?;
+    let url = args.value("--url")?;
+    let command = args.after_dashes();
+    args.finish()?;
+    let tools = tools::install()?;
+    copy_scripts(&tools)?;
+    let rows = Rows { only: only.unwrap_or_default(), results: fixture::results_folder("interop")? };
+
+    let given = url.is_some() || !command.is_empty();
+    let ran = if given { clients::run_all(&tools, &at(url, command), &rows)? } else { ours(&tools, &rows)? };
+    let mut bad = print_table(&["client", "transport", "mode"], ran);
+    if !given {
+        let ran = servers::run_all(&tools, &rows)?;
+        bad.extend(print_table(&["server", "transport", "by", "mode"], ran));
+    }
+    println!("Everything that was printed is in {}.", rows.results.display());
+    if bad.is_empty() { Ok(()) } else { Err(format!("these are not content: {}", bad.join(", ")).into()) }
+}
+
+/// Runs the clients against our own server, over every transport that it has.
+fn ours(tools: &Tools, rows: &Rows) -> Outcome<Vec<row::Row>> {
+    let binary = fixture::build("everything-server")?;
+    let server = Server::start(&binary)?;
+    let mut targets = vec![Target::Stdio(vec![binary.display().to_string(), "--stdio".to_owned()])];
+    targets.extend(
+        [server.url("http", "/mcp"), server.url("http", "/sse"), server.url("ws", "/ws")].map(Target::at),
+    );
+    clients::run_all(tools, &targets, rows)
+}
+
+/// Returns the targets that were named on the command line.
+fn at(url: Option<String>, command: Vec<String>) -> Vec<Target> {
+    let mut targets: Vec<Target> = url.map(Target::at).into_iter().collect();
+    if !command.is_empty() {
+        targets.push(Target::Stdio(command));
+    }
+    targets
+}
+
+/// Copies the Node scripts to where Node finds their packages: it looks only in folders above a script.
+fn copy_scripts(tools: &Tools) -> Outcome {
+    for entry in fs::read_dir(root().join("interop/node"))? {
+        let path = entry?.path();
+        if let (Some(name), Some("mjs")) = (path.file_name(), path.extension().and_then(|end| end.to_str())) {
+            fs::copy(&path, tools.node_folder.join(name))?;
+        }
+    }
+    Ok(())
+}

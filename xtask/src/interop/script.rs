@@ -1,0 +1,93 @@
+//! Runs something that prints a line for each of its checks, and reads how many there were.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::{Outcome, run};
+
+/// Each check inside a script has its own limit, so this one only catches a script that will not end.
+const SCRIPT_LIMIT: Duration = Duration::from_secs(300);
+
+/// What came of one run.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) summary: Summary,
+    /// Everything in it passed.
+    pub(super) is_sound: bool,
+    /// What a person should see of it.
+    pub(super) notes: Vec<String>,
+}
+
+impl Ran {
+    /// Says that nothing could be run.
+    pub(super) fn broken(why: String) -> Self {
+        Self { summary: Summary::default(), is_sound: false, notes: vec![why] }
+    }
+}
+
+/// What one run of a script has printed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) skipped: usize,
+}
+
+/// Runs one script; what it prints goes to the log.
+pub(super) fn run(command: &mut Command, log: &Path) -> Outcome<Ran> {
+    let ended = run::run_logged(command, log, SCRIPT_LIMIT);
+    let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
+    let is_note = |line: &&str| line.starts_with("not ok ") || line.starts_with("skip ");
+    let mut notes: Vec<String> = text.lines().filter(is_note).map(str::to_owned).collect();
+    let status = match ended {
+        Ok(status) => status,
+        Err(error) => {
+            notes.push(error.to_string());
+            return Ok(Ran { summary: Summary::default(), is_sound: false, notes });
+        }
+    };
+    let Some(summary) = summary_of(&text) else {
+        notes.push(format!("the script broke down ({status}); see {}", log.display()));
+        return Ok(Ran { summary: Summary::default(), is_sound: false, notes });
+    };
+    let is_sound = status.success() && summary.failed == 0 && summary.passed > 0;
+    Ok(Ran { summary, is_sound, notes })
+}
+
+/// Reads the closing line `N passed, N failed`; a script that broke down has none.
+fn summary_of(text: &str) -> Option<Summary> {
+    let closing = text.lines().rev().find(|line| line.ends_with(" failed"))?;
+    let (passed, failed) = closing.split_once(" passed, ")?;
+    Some(Summary {
+        passed: passed.parse().ok()?,
+        failed: failed.strip_suffix(" failed")?.parse().ok()?,
+        skipped: text.lines().filter(|line| line.starts_with("skip ")).count(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_line_of_a_script_is_what_counts() {
+        let table = [
+            (
+                "ok a\nok b\nskip c: why\n2 passed, 0 failed\n",
+                Some(Summary { passed: 2, failed: 0, skipped: 1 }),
+            ),
+            (
+                "not ok a: 1 failed\n0 passed, 1 failed\nstderr after it\n",
+                Some(Summary { failed: 1, ..Summary::default() }),
+            ),
+            ("ok a\nTraceback\n", None),
+            ("the build failed\n", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(summary_of(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Servers that others made, and servers of ours on the SDKs of others, driven by our client and by our command.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use super::row::{Row, Rows};
+use super::script::{self, Ran};
+use crate::fixture::{self, START_LIMIT};
+use crate::run::{self, Running};
+use crate::tools::Tools;
+use crate::{Outcome, root};
+
+/// One server, how it is started, and in which ways it is driven.
+struct Server {
+    name: &'static str,
+    start: fn(&Tools) -> Vec<PathBuf>,
+    transports: &'static [Transport],
+    /// The modes in which the client SDK drives it; the command drives it in the first and, over HTTP, in all.
+    modes: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Stdio,
+    Http,
+    Sse,
+}
+
+use Transport::{Http, Sse, Stdio};
+
+/// The modes of a server that speaks one era: as it is found, and pinned, older revisions included.
+const LEGACY: &[&str] = &["auto", "legacy"];
+const BOTH: &[&str] = &["auto", "legacy", "modern"];
+
+/// The slow ones come first, so that two at a time end at about the same time.
+const SERVERS: &[Server] = &[
+    Server {
+        name: "pypi-mcp-v2",
+        start: |tools| python(&tools.python_v2, 2),
+        transports: &[Stdio, Http],
+        modes: BOTH,
+    },
+    Server {
+        name: "pypi-mcp-v1",
+        start: |tools| python(&tools.python_v1, 1),
+        transports: &[Stdio, Http],
+        modes: LEGACY,
+    },
+    Server {
+        name: "npm-server-v2",
+        start: |tools| node(tools, "server-v2.mjs"),
+        transports: &[Stdio, Http],
+        modes: BOTH,
+    },
+    Server {
+        name: "npm-sdk-v1",
+        start: |tools| node(tools, "server-v1.mjs"),
+        transports: &[Stdio, Http],
+        modes: LEGACY,
+    },
+    Server {
+        name: "everything",
+        start: |tools| npm(tools, "server-everything"),
+        transports: &[Stdio, Sse, Http],
+        modes: LEGACY,
+    },
+    Server {
+        name: "filesystem",
+        start: |tools| npm(tools, "server-filesystem"),
+        transports: &[Stdio],
+        modes: LEGACY,
+    },
+    Server {
+        name: "memory",
+        start: |tools| npm(tools, "server-memory"),
+        transports: &[Stdio],
+        modes: LEGACY,
+    },
+    Server {
+        name: "time",
+        start: |tools| vec![pypi(tools, "mcp-server-time")],
+        transports: &[Stdio],
+        modes: BOTH,
+    },
+    Server {
+        name: "git",
+        start: |tools| vec![pypi(tools, "mcp-server-git")],
+        transports: &[Stdio],
+        modes: BOTH,
+    },
+    Server {
+        name: "fetch",
+        // The page that it fetches is on this machine.
+        start: |tools| vec![pypi(tools, "mcp-server-fetch"), "--allow-private-ips".into()],
+        transports: &[Stdio],
+        modes: BOTH,
+    },
+];
+
+fn node(tools: &Tools, script: &str) -> Vec<PathBuf> {
+    vec![tools.node.clone(), tools.node_folder.join(script)]
+}
+
+fn npm(tools: &Tools, package: &str) -> Vec<PathBuf> {
+    let folder = tools.node_folder.join("node_modules/@modelcontextprotocol").join(package);
+    vec![tools.node.clone(), folder.join("dist/index.js")]
+}
+
+fn python(interpreter: &Path, generation: u8) -> Vec<PathBuf> {
+    let script = root().join(format!("interop/python/server_v{generation}.py"));
+    // Nothing is to be written beside the scripts.
+    vec![interpreter.to_path_buf(), "-B".into(), script]
+}
+
+fn pypi(tools: &Tools, program: &str) -> PathBuf {
+    tools.python_servers.with_file_name(program)
+}
+
+/// What drives a server.
+#[derive(Debug)]
+struct Drivers {
+    checks: PathBuf,
+    command: PathBuf,
+}
+
+/// Runs everything against every server, two servers at a time.
+pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
+    let wanted = |server: &Server, transport: Transport| {
+        plan(server, transport)
+            .iter()
+            .any(|(by, mode)| rows.log_of(&[server.name, transport.name(), by, mode]).is_some())
+    };
+    let groups = SERVERS.iter().flat_map(|server| server.transports.iter().map(move |on| (server, *on)));
+    let groups: Vec<_> = groups.filter(|(server, transport)| wanted(server, *transport)).collect();
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
+    let drivers = Drivers {
+        checks: fixture::build_of("trunkline-interop", "real-servers")?,
+        command: fixture::build_of("trunkline-cli", "trunkline")?,
+    };
+    let queue: Mutex<VecDeque<_>> = Mutex::new(groups.iter().copied().enumerate().collect());
+    let ran = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((place, (server, transport))) = take(&queue) {
+                    let rows = run_group(tools, &drivers, server, transport, rows);
+                    lock(&ran).push((place, rows));
+                }
+            });
+        }
+    });
+    let mut ran = ran.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    ran.sort_by_key(|(place, _)| *place);
+    Ok(ran.into_iter().flat_map(|(_, rows)| rows).collect())
+}
+
+fn take<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
+    lock(queue).pop_front()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Lists by what, and in which modes, a server is driven over a transport.
+fn plan(server: &Server, transport: Transport) -> Vec<(&'static str, &'static str)> {
+    let sdk = server.modes.iter().map(|mode| ("sdk", *mode));
+    // Over pipes every run of the command starts the server anew.
+    let count = if transport == Http { server.modes.len() } else { 1 };
+    sdk.chain(server.modes.iter().take(count).map(|mode| ("binary", *mode))).collect()
+}
+
+/// Runs everything against one server over one transport; over HTTP it is one process for all.
+fn run_group(
+    tools: &Tools,
+    drivers: &Drivers,
+    server: &Server,
+    transport: Transport,
+    rows: &Rows,
+) -> Vec<Row> {
+    let mut ran = Vec::new();
+    let mut listening: Option<Outcome<(Running, String)>> = None;
+    for (by, mode) in plan(server, transport) {
+        let place = [server.name, transport.name(), by, mode];
+        let Some(log) = rows.log_of(&place) else { continue };
+        let scratch = rows.results.join("scratch").join(format!("{}-{}", server.name, transport.name()));
+        let outcome = std::fs::create_dir_all(&scratch).map_err(Into::into).and_then(|()| {
+            let mut command = run::command(&drivers.checks);
+            command.args(["--server", server.name, "--mode", mode, "--scratch"]).arg(&scratch);
+            if by == "binary" {
+                command.arg("--binary").arg(&drivers.command);
+            }
+            if transport == Stdio {
+                command.arg("--").args((server.start)(tools));
+            } else {
+                let listening = listening.get_or_insert_with(|| listen(tools, server, transport, rows));
+                let (_, url) = listening.as_ref().map_err(ToString::to_string)?;
+                command.arg("--url").arg(url);
+            }
+            script::run(&mut command, &log)
+        });
+        // A server that cannot be driven at all is a row that is not content, and not the end of the others.
+        ran.push(Row::new(&place, outcome.unwrap_or_else(|error| Ran::broken(error.to_string()))));
+    }
+    ran
+}
+
+/// Starts a server that listens, and waits until it does.
+fn listen(tools: &Tools, server: &Server, transport: Transport, rows: &Rows) -> Outcome<(Running, String)> {
+    let address = fixture::free_address()?;
+    let words = (server.start)(tools);
+    let (program, arguments) = words.split_first().ok_or("a server without a program")?;
+    let log = rows.results.join(format!("{}-{}-server.log", server.name, transport.name()));
+    let output = File::create(log)?;
+    let mut command: Command = run::command(program);
+    command
+        .args(arguments)
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .env("PORT", address.port().to_string());
+    match (server.name, transport) {
+        ("everything", Sse) => command.arg("sse"),
+        ("everything", _) => command.arg("streamableHttp"),
+        _ => command.args(["--http", &address.port().to_string()]),
+    };
+    let mut running = Running::start(&mut command)?;
+    running.wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())?;
+    let path = if transport == Sse { "/sse" } else { "/mcp" };
+    Ok((running, format!("http://{address}{path}")))
+}
+
+impl Transport {
+    fn name(self) -> &'static str {
+        match self {
+            Stdio => "stdio",
+            Http => "http",
+            Sse => "sse",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_server_is_driven_by_the_sdk_in_every_mode_and_by_the_command() {
+        for server in SERVERS {
+            for transport in server.transports {
+                let plan = plan(server, *transport);
+                for mode in server.modes {
+                    assert!(plan.contains(&("sdk", mode)), "{} {transport:?} {mode}", server.name);
+                }
+                assert!(plan.contains(&("binary", "auto")), "{} {transport:?}", server.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_servers_are_those_that_were_promised() {
+        let names: Vec<_> = SERVERS.iter().map(|server| server.name).collect();
+        for name in [
+            "everything",
+            "filesystem",
+            "memory",
+            "time",
+            "git",
+            "fetch",
+            "npm-server-v2",
+            "pypi-mcp-v1",
+            "pypi-mcp-v2",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+        let everything = SERVERS.iter().find(|server| server.name == "everything").unwrap();
+        assert_eq!(everything.transports, [Stdio, Sse, Http]);
+    }
+}

@@ -12,8 +12,8 @@ use crate::sdk::git::make_repository;
 
 pub(super) async fn info(driver: &Driver<'_>) -> Checked {
     let info = driver.json(&["info", "--json"]).await?;
-    same(info["revision"].as_str(), Some(driver.revision().as_str()))?;
-    same(info["server"]["name"].as_str(), Some("interop"))?;
+    same(info["protocolVersion"].as_str(), Some(driver.revision().as_str()))?;
+    same(info["name"].as_str(), Some("interop"))?;
     let transport = if driver.is_fast() { "streamable-http" } else { "stdio" };
     same(info["transport"].as_str(), Some(transport))?;
     same(info["capabilities"]["resources"]["subscribe"].as_bool(), Some(true))

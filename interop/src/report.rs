@@ -3,6 +3,8 @@ use std::fmt::{Debug, Display};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// A check that takes longer than this has hung; a healthy server needs well under a second for each.
 const CHECK_LIMIT: Duration = Duration::from_secs(30);
 
@@ -54,8 +56,14 @@ pub(crate) fn require(holds: bool, otherwise: impl Display) -> Checked {
 }
 
 /// Fails a check unless something is what it should be.
+#[expect(clippy::needless_pass_by_value, reason = "checks read better without a reference on either side")]
 pub(crate) fn same<A: PartialEq<B> + Debug, B: Debug>(found: A, expected: B) -> Checked {
     require(found == expected, format_args!("found {found:?} and not {expected:?}"))
+}
+
+/// Returns what is at a place within a value; nothing is null.
+pub(crate) fn at<'v>(value: &'v Value, place: &str) -> &'v Value {
+    value.pointer(place).unwrap_or(&Value::Null)
 }
 
 /// Fails a check unless a text has a part.

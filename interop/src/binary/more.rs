@@ -7,21 +7,21 @@ use trunkline_client::transport::process::{Exit, Finished, Source, run, run_obse
 use super::driver::{Driver, limits, said};
 use crate::leftovers::MARK;
 use crate::page;
-use crate::report::{Checked, has, require, same};
+use crate::report::{Checked, at, has, require, same};
 use crate::sdk::git::make_repository;
 
 pub(super) async fn info(driver: &Driver<'_>) -> Checked {
     let info = driver.json(&["info", "--json"]).await?;
-    same(info["protocolVersion"].as_str(), Some(driver.revision().as_str()))?;
-    same(info["name"].as_str(), Some("interop"))?;
+    same(at(&info, "/protocolVersion").as_str(), Some(driver.revision().as_str()))?;
+    same(at(&info, "/name").as_str(), Some("interop"))?;
     let transport = if driver.is_fast() { "streamable-http" } else { "stdio" };
-    same(info["transport"].as_str(), Some(transport))?;
-    same(info["capabilities"]["resources"]["subscribe"].as_bool(), Some(true))
+    same(at(&info, "/transport").as_str(), Some(transport))?;
+    same(at(&info, "/capabilities/resources/subscribe").as_bool(), Some(true))
 }
 
 pub(super) async fn result_as_json(driver: &Driver<'_>) -> Checked {
     let result = driver.json(&["call", "add", "a=2", "b=3", "--json"]).await?;
-    same(&result["structuredContent"], &json!({ "sum": 5 }))
+    same(at(&result, "/structuredContent"), &json!({ "sum": 5 }))
 }
 
 pub(super) async fn saved_bytes(driver: &Driver<'_>) -> Checked {

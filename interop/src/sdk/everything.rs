@@ -13,7 +13,7 @@ use super::{LEGACY, Server, checks};
 use crate::answers::{Answers, MODEL_SAYS};
 use crate::options::Options;
 use crate::peer::Peer;
-use crate::report::{Checked, has, require, same};
+use crate::report::{Checked, at, has, require, same};
 use crate::seen::Seen;
 
 const FIRST_ROOT: &str = "file:///interop/first";
@@ -79,7 +79,7 @@ async fn call(peer: &Peer<'_>) -> Checked {
     same(peer.tell("echo", json!({ "message": "hi" })).await?.as_str(), "Echo: hi")?;
     has(&peer.tell("get-sum", json!({ "a": 2, "b": 3 })).await?, "5")?;
     let weather = peer.client.call("get-structured-content", json!({ "location": "Chicago" })).await?;
-    same(weather.decode::<Value>()?["humidity"].as_i64(), Some(82))?;
+    same(at(&weather.decode::<Value>()?, "/humidity").as_i64(), Some(82))?;
     let wrong = peer.client.call("get-sum", json!({ "a": "two" })).await;
     let refused =
         matches!(&wrong, Err(Error::Refused(_))) || wrong.as_ref().is_ok_and(|result| result.is_error);

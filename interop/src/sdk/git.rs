@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trunkline_client::transport::Command;
 use trunkline_client::transport::process::{RunLimits, run};
 
@@ -48,8 +48,10 @@ async fn repository(peer: &Peer<'_>) -> Checked {
     make_repository(&peer.options.scratch).await
 }
 
-async fn tell(peer: &Peer<'_>, tool: &str, mut arguments: serde_json::Value) -> Checked<String> {
-    arguments["repo_path"] = json!(peer.folder("repository")?.0);
+async fn tell(peer: &Peer<'_>, tool: &str, mut arguments: Value) -> Checked<String> {
+    if let Some(arguments) = arguments.as_object_mut() {
+        arguments.insert("repo_path".to_owned(), json!(peer.folder("repository")?.0));
+    }
     peer.tell(tool, arguments).await
 }
 

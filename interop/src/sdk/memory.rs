@@ -9,7 +9,7 @@ use super::{LEGACY, Server, checks};
 use crate::answers::Answers;
 use crate::options::Options;
 use crate::peer::Peer;
-use crate::report::{Checked, has, require, same};
+use crate::report::{Checked, at, has, require, same};
 
 pub(super) const SERVER: Server = Server {
     name: "memory",
@@ -40,7 +40,7 @@ async fn remember(peer: &Peer<'_>) -> Checked {
     let ada = json!({ "name": "Ada", "entityType": "person", "observations": ["wrote programs"] });
     let engine = json!({ "name": "Engine", "entityType": "machine", "observations": [] });
     let made = peer.client.call("create_entities", json!({ "entities": [ada, engine] })).await?;
-    same(made.decode::<Value>()?["entities"].as_array().map(Vec::len), Some(2))?;
+    same(at(&made.decode::<Value>()?, "/entities").as_array().map(Vec::len), Some(2))?;
     let relation = json!({ "from": "Ada", "to": "Engine", "relationType": "programs" });
     peer.tell("create_relations", json!({ "relations": [relation] })).await?;
     Ok(())
@@ -49,9 +49,9 @@ async fn remember(peer: &Peer<'_>) -> Checked {
 async fn find(peer: &Peer<'_>) -> Checked {
     let found = peer.client.call("search_nodes", json!({ "query": "programs" })).await?;
     let found: Value = found.decode()?;
-    same(found["entities"][0]["name"].as_str(), Some("Ada"))?;
+    same(at(&found, "/entities/0/name").as_str(), Some("Ada"))?;
     let missing = peer.client.call("search_nodes", json!({ "query": "nobody" })).await?;
-    same(missing.decode::<Value>()?["entities"].as_array().map(Vec::len), Some(0))
+    same(at(&missing.decode::<Value>()?, "/entities").as_array().map(Vec::len), Some(0))
 }
 
 async fn changes_of_the_graph(peer: &Peer<'_>) -> Checked {

@@ -5,7 +5,7 @@ use trunkline_client::{Error, Watch};
 
 use super::{BOTH, Server, checks};
 use crate::peer::Peer;
-use crate::report::{Checked, has, require, same};
+use crate::report::{Checked, at, has, require, same};
 
 pub(super) const SERVER: Server = Server {
     name: "time",
@@ -32,15 +32,15 @@ async fn lists(peer: &Peer<'_>) -> Checked {
 async fn now(peer: &Peer<'_>) -> Checked {
     let result = peer.client.call("get_current_time", json!({ "timezone": "Etc/UTC" })).await?;
     let now: Value = result.decode()?;
-    same(now["timezone"].as_str(), Some("Etc/UTC"))?;
-    has(now["datetime"].as_str().unwrap_or_default(), "+00:00")
+    same(at(&now, "/timezone").as_str(), Some("Etc/UTC"))?;
+    has(at(&now, "/datetime").as_str().unwrap_or_default(), "+00:00")
 }
 
 async fn convert(peer: &Peer<'_>) -> Checked {
     let arguments = json!({ "source_timezone": "Etc/UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
     let result: Value = peer.client.call("convert_time", arguments).await?.decode()?;
-    same(result["time_difference"].as_str(), Some("+9.0h"))?;
-    has(result["target"]["datetime"].as_str().unwrap_or_default(), "T21:00:00+09:00")
+    same(at(&result, "/time_difference").as_str(), Some("+9.0h"))?;
+    has(at(&result, "/target/datetime").as_str().unwrap_or_default(), "T21:00:00+09:00")
 }
 
 async fn wrong_zone(peer: &Peer<'_>) -> Checked {

@@ -77,7 +77,7 @@ pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows) -> Outcome
                     }
                     Target::Stdio(line) => command.arg("--").args(line),
                 };
-                ran.push(Row::new(&place, script::run(&mut command, &log)?));
+                ran.push(Row::new(&place, &script::run(&mut command, &log)?));
             }
         }
     }

@@ -29,7 +29,7 @@ impl Rows {
 
 impl Row {
     /// Makes a row of what was run where, and says at once what is wrong.
-    pub(super) fn new(place: &[&str], ran: Ran) -> Self {
+    pub(super) fn new(place: &[&str], ran: &Ran) -> Self {
         let name = place.join("-");
         let words = if ran.is_sound { "is content" } else { "is NOT content" };
         let notes: String = ran.notes.iter().map(|note| format!("  {note}\n")).collect();

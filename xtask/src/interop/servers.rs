@@ -206,7 +206,8 @@ fn run_group(
             script::run(&mut command, &log)
         });
         // A server that cannot be driven at all is a row that is not content, and not the end of the others.
-        ran.push(Row::new(&place, outcome.unwrap_or_else(|error| Ran::broken(error.to_string()))));
+        let outcome = outcome.unwrap_or_else(|error| Ran::broken(error.to_string()));
+        ran.push(Row::new(&place, &outcome));
     }
     ran
 }

@@ -24,7 +24,7 @@ const MACROS: &str = "macros";
 const FACADE: &[&str] = &["server", "client", MACROS, "transport", "session"];
 
 /// Packages that stand beside the rooms and may use any of them.
-const FREE: &[&str] = &["trunkline-conformance", "xtask"];
+const FREE: &[&str] = &["trunkline-conformance", "trunkline-interop", "xtask"];
 
 /// All that the pure core may depend on: nothing here does IO, reads a clock or draws random numbers.
 const PROTOCOL_MAY_USE: &[&str] =

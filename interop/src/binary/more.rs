@@ -31,7 +31,11 @@ pub(super) async fn saved_bytes(driver: &Driver<'_>) -> Checked {
 }
 
 /// Runs the command in a way that lets it be sent signals, and shows what it says to an observer.
-async fn observe(driver: &Driver<'_>, words: &[&str], mut seen: impl FnMut(&str) + Send) -> Checked<Finished> {
+async fn observe(
+    driver: &Driver<'_>,
+    words: &[&str],
+    mut seen: impl FnMut(&str) + Send,
+) -> Checked<Finished> {
     let file = driver.options.scratch.join("process-id");
     let inner = driver.command(words)?;
     let command = Command::new("sh")
@@ -81,8 +85,7 @@ pub(super) async fn interrupted(driver: &Driver<'_>) -> Checked {
 /// A change that another client causes is told.
 pub(super) async fn watched(driver: &Driver<'_>) -> Checked {
     let begun = tokio::sync::Notify::new();
-    let watching =
-        observe(driver, &["watch", "--tools", "--count", "1", "--json"], |_| begun.notify_one());
+    let watching = observe(driver, &["watch", "--tools", "--count", "1", "--json"], |_| begun.notify_one());
     let changing = async {
         begun.notified().await;
         driver.run(&["call", "change", "what=tools"]).await

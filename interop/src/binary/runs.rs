@@ -45,8 +45,20 @@ const OURS: &[Run] = &[
     if_fast("resources", &["resources"], 0, &["note://plain", "note://numbered/{number}"], &[]),
     run("call", &["call", "add", "a=2", "b=3"], 0, &["5"], &[]),
     if_fast("call_json_args", &["call", "add", "--json-args", r#"{"a":2,"b":3}"#], 0, &["5"], &[]),
-    if_fast("call_wrong_kind", &["call", "add", "a=two", "b=3"], 2, &[], &["argument `a` must be a whole number"]),
-    if_fast("call_wrong_name", &["call", "ad", "a=2"], 2, &[], &["there is no tool `ad`", "did you mean `add`?"]),
+    if_fast(
+        "call_wrong_kind",
+        &["call", "add", "a=two", "b=3"],
+        2,
+        &[],
+        &["argument `a` must be a whole number"],
+    ),
+    if_fast(
+        "call_wrong_name",
+        &["call", "ad", "a=2"],
+        2,
+        &[],
+        &["there is no tool `ad`", "did you mean `add`?"],
+    ),
     if_fast("call_fails", &["call", "fail"], 1, &[], &["tool `fail` failed:", "it went wrong"]),
     if_fast("progress", &["call", "count", "to=3", "-v"], 0, &["counted to 3"], &["progress: 3/3 at 3"]),
     run(
@@ -67,7 +79,13 @@ const OURS: &[Run] = &[
     if_fast("form_nobody", &["call", "ask_name"], 1, &[], &["error: "]),
     if_fast("page", &["call", "ask_page", "--answer", "accept"], 0, &["accept"], &[]),
     if_fast("roots", &["call", "ask_roots", "--roots", "{scratch}"], 0, &["file://"], &[]),
-    if_fast("log", &["call", "log", "--log-level", "warning"], 0, &["logged"], &["warning interop: {\"code\":7}"]),
+    if_fast(
+        "log",
+        &["call", "log", "--log-level", "warning"],
+        0,
+        &["logged"],
+        &["warning interop: {\"code\":7}"],
+    ),
     if_fast("read", &["read", "note://plain"], 0, &["plain words\n"], &[]),
     if_fast("read_template", &["read", "note://numbered/{number}", "number=7"], 0, &["number 7\n"], &[]),
     if_fast("read_unknown", &["read", "note://nothing/at/all"], 1, &[], &["the server refused"]),
@@ -102,7 +120,7 @@ const EVERYTHING: &[Run] = &[
         &["temperature: 36", "humidity: 82"],
         &[],
     ),
-    run("image", &["call", "get-tiny-image", "--out", "{scratch}/"], 0, &[], &["image/png"]),
+    run("image", &["call", "get-tiny-image", "--out", "{scratch}/"], 0, &[], &["saved 4033 bytes"]),
     run(
         "form",
         &["call", "trigger-elicitation-request", "--answer", "name=ann", "--answer", "check=false"],
@@ -110,10 +128,28 @@ const EVERYTHING: &[Run] = &[
         &["- Name: ann", "- Agreed to terms: false"],
         &[],
     ),
-    run("progress", &["call", "trigger-long-running-operation", "duration=0.2", "steps=2", "-v"], 0, &["completed"], &["progress: 2/2"]),
-    run("read", &["read", "demo://resource/dynamic/text/{resourceId}", "resourceId=3"], 0, &["Resource 3:"], &[]),
+    run(
+        "progress",
+        &["call", "trigger-long-running-operation", "duration=0.2", "steps=2", "-v"],
+        0,
+        &["completed"],
+        &["progress: 2/2"],
+    ),
+    run(
+        "read",
+        &["read", "demo://resource/dynamic/text/{resourceId}", "resourceId=3"],
+        0,
+        &["Resource 3:"],
+        &[],
+    ),
     run("prompt", &["prompt", "args-prompt", "city=Ulm"], 0, &["What's weather in Ulm?"], &[]),
-    run("complete", &["complete", "completable-prompt", "name=", "department=Sales"], 0, &["David\nEve\nFrank\n"], &[]),
+    run(
+        "complete",
+        &["complete", "completable-prompt", "name=", "department=Sales"],
+        0,
+        &["David\nEve\nFrank\n"],
+        &[],
+    ),
     run("doctor", &["doctor"], 0, &["ok       era", "legacy"], &[]),
 ];
 
@@ -155,7 +191,13 @@ const MEMORY: &[Run] = &[
 
 const TIME: &[Run] = &[
     run("info", &["info"], 0, &["mcp-time", "stdio"], &[]),
-    run("tools", &["tools"], 0, &["convert_time(source_timezone: str, time: str, target_timezone: str)"], &[]),
+    run(
+        "tools",
+        &["tools"],
+        0,
+        &["convert_time(source_timezone: str, time: str, target_timezone: str)"],
+        &[],
+    ),
     run("call", &["call", "get_current_time", "timezone=Etc/UTC"], 0, &["Etc/UTC", "+00:00"], &[]),
     run("call_fails", &["call", "get_current_time", "timezone=Moon/Base"], 1, &[], &["Moon/Base"]),
     run("nothing_to_watch", &["watch"], 1, &[], &["the server tells of none of these changes"]),
@@ -165,7 +207,13 @@ const TIME: &[Run] = &[
 const GIT: &[Run] = &[
     run("tools", &["tools"], 0, &["git_status(repo_path: str)"], &[]),
     run("call", &["call", "git_log", "repo_path={scratch}/repository", "max_count=1"], 0, &["Begin"], &[]),
-    run("call_fails", &["call", "git_status", "repo_path={scratch}/empty"], 1, &[], &["tool `git_status` failed"]),
+    run(
+        "call_fails",
+        &["call", "git_status", "repo_path={scratch}/empty"],
+        1,
+        &[],
+        &["tool `git_status` failed"],
+    ),
     run("doctor", &["doctor"], 0, &["mcp-git"], &[]),
 ];
 

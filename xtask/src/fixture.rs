@@ -15,7 +15,12 @@ pub(crate) const START_LIMIT: Duration = Duration::from_secs(20);
 ///
 /// It is the build that the tests have made already: suites look at what a program says, and not how fast.
 pub(crate) fn build(binary: &str) -> Outcome<PathBuf> {
-    build_with(&["--package", "trunkline-conformance", "--bin", binary], binary)
+    build_of("trunkline-conformance", binary)
+}
+
+/// Builds one binary of any package and tells where it is.
+pub(crate) fn build_of(package: &str, binary: &str) -> Outcome<PathBuf> {
+    build_with(&["--package", package, "--bin", binary], binary)
 }
 
 /// Builds one program of a package, `--bin` or `--example`, as users run it, and tells where it is.

@@ -69,9 +69,9 @@ impl Target {
 
 /// What one run of a script has printed.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Summary {
-    passed: usize,
-    failed: usize,
+pub(crate) struct Summary {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
     skipped: usize,
 }
 
@@ -148,7 +148,12 @@ fn run_one(
         Target::Http(url) | Target::Sse(url) | Target::WebSocket(url) => command.args(["--url", url]),
         Target::Stdio(line) => command.arg("--").args(line),
     };
-    let ended = run::run_logged(&mut command, log, SCRIPT_LIMIT);
+    run_driver(&mut command, log, SCRIPT_LIMIT)
+}
+
+/// Runs a program that prints a line for each check; the second value tells whether everything in it passed.
+pub(crate) fn run_driver(command: &mut Command, log: &Path, limit: Duration) -> Outcome<(Summary, bool)> {
+    let ended = run::run_logged(command, log, limit);
     let text = String::from_utf8_lossy(&fs::read(log)?).into_owned();
     for line in text.lines().filter(|line| line.starts_with("not ok ") || line.starts_with("skip ")) {
         println!("  {line}");
@@ -197,7 +202,7 @@ fn interpreter(tools: &Tools, client: &Client) -> Command {
 }
 
 /// Copies the Node scripts to where Node finds their packages: it looks only in folders above a script.
-fn copy_scripts(tools: &Tools) -> Outcome {
+pub(crate) fn copy_scripts(tools: &Tools) -> Outcome {
     for entry in fs::read_dir(root().join("interop/node"))? {
         let path = entry?.path();
         if let (Some(name), Some("mjs")) = (path.file_name(), path.extension().and_then(|end| end.to_str())) {

@@ -15,6 +15,7 @@ mod floors;
 mod instructions;
 mod interop;
 mod run;
+mod servers;
 mod soak;
 mod table;
 mod test;
@@ -37,6 +38,7 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients of the official SDKs       [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  servers      our client against others' servers [--only TEXT]
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
+        "servers" => servers::command(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
         "soak" => soak::command(args),

@@ -60,6 +60,12 @@ pub(crate) fn install() -> Outcome<Tools> {
     })
 }
 
+/// Installs the servers that PyPI has, and gives the folder of their commands.
+pub(crate) fn install_servers() -> Outcome<PathBuf> {
+    let python = install_python(&root().join(".tools/python-servers"), PYTHON_SERVERS_LOCK)?;
+    Ok(python.parent().map(Path::to_path_buf).unwrap_or_default())
+}
+
 fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
     install_once(folder, lock, |folder| {
         let python = folder.join("bin/python");

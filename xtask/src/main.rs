@@ -37,6 +37,7 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  servers      the servers of others alone        [--only TEXT]
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
@@ -52,11 +53,14 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
+        "servers" => interop::servers(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
         "soak" => soak::command(args),
         "browser" => browser::command(args),
-        "tools" => args.finish().and_then(|()| tools::install().map(drop)),
+        "tools" => {
+            args.finish().and_then(|()| tools::install()).and_then(|_| tools::install_servers()).map(drop)
+        }
         _ => Err(USAGE.into()),
     };
     match outcome {

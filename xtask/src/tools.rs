@@ -44,8 +44,6 @@ pub(crate) struct Tools {
     pub(crate) node_folder: PathBuf,
     pub(crate) python_v1: PathBuf,
     pub(crate) python_v2: PathBuf,
-    /// Published servers are the scripts beside it.
-    pub(crate) python_servers: PathBuf,
 }
 
 /// Installs whatever is missing or was installed from another lock file.
@@ -58,9 +56,14 @@ pub(crate) fn install() -> Outcome<Tools> {
         conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
         python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
         python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
-        python_servers: install_python(&folder.join("python-servers"), PYTHON_SERVERS_LOCK)?,
         node_folder,
     })
+}
+
+/// Installs the servers that PyPI has, and gives the folder of their commands.
+pub(crate) fn install_servers() -> Outcome<PathBuf> {
+    let python = install_python(&root().join(".tools/python-servers"), PYTHON_SERVERS_LOCK)?;
+    Ok(python.parent().map(Path::to_path_buf).unwrap_or_default())
 }
 
 fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {

@@ -26,7 +26,8 @@ pub use trunkline_transport as transport;
 
 pub use self::builder::Builder;
 pub use self::call::{
-    Answers, Call, Calling, Completion, Continuation, LogMessage, Meanwhile, Outcome, Progress, Round, Suspended,
+    Answers, Call, Calling, Completion, Continuation, LogMessage, Meanwhile, Outcome, Progress, Round,
+    Suspended,
 };
 pub use self::client::{Client, ServerInfo};
 pub use self::connect::{Attempt, Verdicts};

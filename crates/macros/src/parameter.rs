@@ -1,9 +1,10 @@
 //! The parameters of a function: what each of them stands for.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, format_ident, quote};
+use quote::{ToTokens as _, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
+use syn::spanned::Spanned as _;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Pat, PatType, Path, Token, Type};
 
 use crate::docs;
@@ -86,6 +87,8 @@ impl Argument {
                 quote!(#[serde(default = #function)])
             }
         });
+        // What is wrong with the type is told where it stands.
+        let kind = quote_spanned!(kind.span()=> <#kind as ::trunkline::__private::Argument>::Itself);
         quote!(#(#described)* #rename #default #ident: #kind)
     }
 

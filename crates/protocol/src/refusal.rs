@@ -309,7 +309,10 @@ mod tests {
         ] {
             let refusal = Refusal::carried(code, "no", data.clone());
             assert_eq!((refusal.code(Era::Legacy), refusal.code(Era::Modern)), (legacy, modern), "{code}");
-            assert_eq!(written(&refusal, Era::Legacy), format!(r#"{{"code":{code},"message":"no","data":[1]}}"#));
+            assert_eq!(
+                written(&refusal, Era::Legacy),
+                format!(r#"{{"code":{code},"message":"no","data":[1]}}"#)
+            );
         }
         let moved = Refusal::carried(-32000, "no", data);
         assert_eq!(

@@ -3,6 +3,7 @@
 //! A [`Server`] is made of parts and answers calls. A [`Host`] makes it, or any other [`Handler`], ready to be served
 //! over channels and HTTP, in every revision of the protocol at once.
 
+mod argument;
 mod call;
 mod callers;
 mod change;
@@ -53,6 +54,7 @@ pub use trunkline_protocol as protocol;
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
 
+pub use self::argument::Argument;
 pub use self::call::{
     Ask, AskAll, AskError, BoxFuture, Call, Caller, Confirm, Context, Continuation, Fields, Form, Handler,
     Outcome, Round, ask, elicit, open_url, roots, sample,

@@ -87,5 +87,5 @@ pub mod __private {
     pub use serde;
     pub use trunkline_server::protocol::Raw;
     pub use trunkline_server::protocol::model::PromptArgument;
-    pub use trunkline_server::{Form, NoArguments, Part, Parts, SharedPart, ask, form, returned};
+    pub use trunkline_server::{Argument, Form, NoArguments, Part, Parts, SharedPart, ask, form, returned};
 }

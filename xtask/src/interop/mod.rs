@@ -14,6 +14,9 @@ use crate::fixture::{self, Server};
 use crate::tools::{self, Tools};
 use crate::{Outcome, root};
 
+/// What a row about a server says before its counts.
+const SERVER_COLUMNS: &[&str] = &["server", "transport", "by", "mode"];
+
 pub(crate) fn command(mut args: Args) -> Outcome {
     let only = args.value("--only")?;
     let url = args.value("--url")?;
@@ -25,10 +28,31 @@ pub(crate) fn command(mut args: Args) -> Outcome {
 
     let given = url.is_some() || !command.is_empty();
     let ran = if given { clients::run_all(&tools, &at(url, command), &rows)? } else { ours(&tools, &rows)? };
+    let mut count = ran.len();
     let mut bad = print_table(&["client", "transport", "mode"], ran);
     if !given {
         let ran = servers::run_all(&tools, &rows)?;
-        bad.extend(print_table(&["server", "transport", "by", "mode"], ran));
+        count += ran.len();
+        bad.extend(print_table(SERVER_COLUMNS, ran));
+    }
+    conclude(&rows, count, &bad)
+}
+
+/// `cargo xtask servers`: the second half alone.
+pub(crate) fn servers(mut args: Args) -> Outcome {
+    let only = args.value("--only")?.unwrap_or_default();
+    args.finish()?;
+    let tools = tools::install()?;
+    copy_scripts(&tools)?;
+    let rows = Rows { only, results: fixture::results_folder("interop")? };
+    let ran = servers::run_all(&tools, &rows)?;
+    conclude(&rows, ran.len(), &print_table(SERVER_COLUMNS, ran))
+}
+
+/// Says where everything is, and whether all are content; that nothing was run is never that.
+fn conclude(rows: &Rows, count: usize, bad: &[String]) -> Outcome {
+    if count == 0 {
+        return Err(format!("nothing has `{}` in its name", rows.only).into());
     }
     println!("Everything that was printed is in {}.", rows.results.display());
     if bad.is_empty() { Ok(()) } else { Err(format!("these are not content: {}", bad.join(", ")).into()) }

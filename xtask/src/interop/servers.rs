@@ -11,13 +11,13 @@ use super::row::{Row, Rows};
 use super::script::{self, Ran};
 use crate::fixture::{self, START_LIMIT};
 use crate::run::{self, Running};
-use crate::tools::Tools;
+use crate::tools::{self, Tools};
 use crate::{Outcome, root};
 
 /// One server, how it is started, and in which ways it is driven.
 struct Server {
     name: &'static str,
-    start: fn(&Tools) -> Vec<PathBuf>,
+    start: fn(&Installed<'_>) -> Vec<PathBuf>,
     transports: &'static [Transport],
     /// The modes in which the client SDK drives it; the command drives it in the first and, over HTTP, in all.
     modes: &'static [&'static str],
@@ -40,62 +40,62 @@ const BOTH: &[&str] = &["auto", "legacy", "modern"];
 const SERVERS: &[Server] = &[
     Server {
         name: "pypi-mcp-v2",
-        start: |tools| python(&tools.python_v2, 2),
+        start: |at| python(&at.tools.python_v2, 2),
         transports: &[Stdio, Http],
         modes: BOTH,
     },
     Server {
         name: "pypi-mcp-v1",
-        start: |tools| python(&tools.python_v1, 1),
+        start: |at| python(&at.tools.python_v1, 1),
         transports: &[Stdio, Http],
         modes: LEGACY,
     },
     Server {
         name: "npm-server-v2",
-        start: |tools| node(tools, "server-v2.mjs"),
+        start: |at| node(at.tools, "server-v2.mjs"),
         transports: &[Stdio, Http],
         modes: BOTH,
     },
     Server {
         name: "npm-sdk-v1",
-        start: |tools| node(tools, "server-v1.mjs"),
+        start: |at| node(at.tools, "server-v1.mjs"),
         transports: &[Stdio, Http],
         modes: LEGACY,
     },
     Server {
         name: "everything",
-        start: |tools| npm(tools, "server-everything"),
+        start: |at| npm(at.tools, "server-everything"),
         transports: &[Stdio, Sse, Http],
         modes: LEGACY,
     },
     Server {
         name: "filesystem",
-        start: |tools| npm(tools, "server-filesystem"),
+        start: |at| npm(at.tools, "server-filesystem"),
         transports: &[Stdio],
         modes: LEGACY,
     },
     Server {
         name: "memory",
-        start: |tools| npm(tools, "server-memory"),
+        start: |at| npm(at.tools, "server-memory"),
         transports: &[Stdio],
         modes: LEGACY,
     },
     Server {
         name: "time",
-        start: |tools| vec![pypi(tools, "mcp-server-time")],
+        start: |at| vec![at.pypi.join("mcp-server-time")],
         transports: &[Stdio],
         modes: BOTH,
     },
     Server {
         name: "git",
-        start: |tools| vec![pypi(tools, "mcp-server-git")],
+        start: |at| vec![at.pypi.join("mcp-server-git")],
         transports: &[Stdio],
         modes: BOTH,
     },
     Server {
         name: "fetch",
         // The page that it fetches is on this machine.
-        start: |tools| vec![pypi(tools, "mcp-server-fetch"), "--allow-private-ips".into()],
+        start: |at| vec![at.pypi.join("mcp-server-fetch"), "--allow-private-ips".into()],
         transports: &[Stdio],
         modes: BOTH,
     },
@@ -116,8 +116,11 @@ fn python(interpreter: &Path, generation: u8) -> Vec<PathBuf> {
     vec![interpreter.to_path_buf(), "-B".into(), script]
 }
 
-fn pypi(tools: &Tools, program: &str) -> PathBuf {
-    tools.python_servers.with_file_name(program)
+/// Where everything is installed.
+struct Installed<'t> {
+    tools: &'t Tools,
+    /// The folder of the programs from PyPI.
+    pypi: PathBuf,
 }
 
 /// What drives a server.
@@ -139,6 +142,7 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
     if groups.is_empty() {
         return Ok(Vec::new());
     }
+    let installed = Installed { tools, pypi: tools::install_servers()? };
     let drivers = Drivers {
         checks: fixture::build_of("trunkline-interop", "real-servers")?,
         command: fixture::build_of("trunkline-cli", "trunkline")?,
@@ -149,7 +153,7 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some((place, (server, transport))) = take(&queue) {
-                    let rows = run_group(tools, &drivers, server, transport, rows);
+                    let rows = run_group(&installed, &drivers, server, transport, rows);
                     lock(&ran).push((place, rows));
                 }
             });
@@ -178,7 +182,7 @@ fn plan(server: &Server, transport: Transport) -> Vec<(&'static str, &'static st
 
 /// Runs everything against one server over one transport; over HTTP it is one process for all.
 fn run_group(
-    tools: &Tools,
+    installed: &Installed<'_>,
     drivers: &Drivers,
     server: &Server,
     transport: Transport,
@@ -197,9 +201,9 @@ fn run_group(
                 command.arg("--binary").arg(&drivers.command);
             }
             if transport == Stdio {
-                command.arg("--").args((server.start)(tools));
+                command.arg("--").args((server.start)(installed));
             } else {
-                let listening = listening.get_or_insert_with(|| listen(tools, server, transport, rows));
+                let listening = listening.get_or_insert_with(|| listen(installed, server, transport, rows));
                 let (_, url) = listening.as_ref().map_err(ToString::to_string)?;
                 command.arg("--url").arg(url);
             }
@@ -213,9 +217,14 @@ fn run_group(
 }
 
 /// Starts a server that listens, and waits until it does.
-fn listen(tools: &Tools, server: &Server, transport: Transport, rows: &Rows) -> Outcome<(Running, String)> {
+fn listen(
+    installed: &Installed<'_>,
+    server: &Server,
+    transport: Transport,
+    rows: &Rows,
+) -> Outcome<(Running, String)> {
     let address = fixture::free_address()?;
-    let words = (server.start)(tools);
+    let words = (server.start)(installed);
     let (program, arguments) = words.split_first().ok_or("a server without a program")?;
     let log = rows.results.join(format!("{}-{}-server.log", server.name, transport.name()));
     let output = File::create(log)?;

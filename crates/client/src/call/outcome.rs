@@ -68,7 +68,9 @@ impl Round {
     /// It ends only where there is something to know: a call that its server keeps open can be over before it is answered.
     pub async fn meanwhile(&mut self) -> Meanwhile {
         match &mut self.then {
-            Continuation::Live(suspended) => suspended.get_mut().listen(self.client.inner(), &self.call).await,
+            Continuation::Live(suspended) => {
+                suspended.get_mut().listen(self.client.inner(), &self.call).await
+            }
             Continuation::Portable(_) => std::future::pending().await,
         }
     }

@@ -98,11 +98,8 @@ impl Inner {
         let mut refreshed = false;
         loop {
             let session = self.session.load_full();
-            let extras = Extras {
-                brought: brought.as_ref(),
-                params: self.tools.headers(call),
-                level: self.level(),
-            };
+            let extras =
+                Extras { brought: brought.as_ref(), params: self.tools.headers(call), level: self.level() };
             session.edge.check(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let mut running = Running::new(session, self.carrier.request(outgoing), call, self);
@@ -145,11 +142,7 @@ impl Inner {
     }
 
     /// Runs a call to its end, and answers what the server asks.
-    pub(crate) async fn run(
-        self: &Arc<Self>,
-        call: &Call,
-        mut given: Option<Given>,
-    ) -> Result<Raw, Error> {
+    pub(crate) async fn run(self: &Arc<Self>, call: &Call, mut given: Option<Given>) -> Result<Raw, Error> {
         let limits = &self.plan.limits;
         let began = Instant::now();
         let mut rounds = 0;

@@ -32,12 +32,7 @@ impl Legacy {
         self.revision
     }
 
-    pub(super) fn write(
-        &self,
-        id: u64,
-        call: &Call,
-        brought: Option<&Brought>,
-    ) -> Result<Outgoing, Error> {
+    pub(super) fn write(&self, id: u64, call: &Call, brought: Option<&Brought>) -> Result<Outgoing, Error> {
         // The only call that is made again here is one whose pages were to be visited first. Answers that nobody asked for
         // have no place in a session.
         if let Some(Brought::Asked(_, said)) = brought {
@@ -106,7 +101,8 @@ fn pages_to_visit(error: &Refused) -> Option<Vec<(String, Question)>> {
 
 /// A call whose pages nobody wants to visit is not made again.
 fn check_agreed(said: &Said) -> Result<(), Error> {
-    let agreed = |answer: &Answer| matches!(answer, Answer::Elicit(result) if result.action == Action::Accept);
+    let agreed =
+        |answer: &Answer| matches!(answer, Answer::Elicit(result) if result.action == Action::Accept);
     let refused = || Error::Unanswered(Refusal::INTERNAL.because("the page was not agreed to"));
     let check = |answer: Result<Answer, Refusal>| match answer {
         Ok(answer) if agreed(&answer) => Ok(()),
@@ -117,7 +113,9 @@ fn check_agreed(said: &Said) -> Result<(), Error> {
         Said::Answers(answers) => answers.iter().try_for_each(|(_, answer)| check(answer.clone())),
         Said::Carried(answers) => {
             let page = Question::url("", "");
-            answers.iter().try_for_each(|(_, raw)| check(page.read_answer(raw).map_err(|_| Refusal::INVALID_PARAMS)))
+            answers
+                .iter()
+                .try_for_each(|(_, raw)| check(page.read_answer(raw).map_err(|_| Refusal::INVALID_PARAMS)))
         }
     }
 }
@@ -146,7 +144,7 @@ pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> A
         true => Refusal::INVALID_PARAMS.because(problem),
         false => Refusal::METHOD_NOT_FOUND.because(problem),
     };
-    Err((refusal, Some(question)))
+    Err((refusal, Some(Box::new(question))))
 }
 
 /// Writes the answer to a question, or the refusal.

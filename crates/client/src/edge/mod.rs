@@ -43,7 +43,7 @@ pub(crate) struct Extras<'a> {
 }
 
 /// A question, or the refusal that whoever asked gets, with the question if only its capability was not declared.
-pub(crate) type Asked = Result<Question, (Refusal, Option<Question>)>;
+pub(crate) type Asked = Result<Question, (Refusal, Option<Box<Question>>)>;
 
 impl Edge {
     /// Returns the revision that is spoken.
@@ -143,11 +143,7 @@ impl Edge {
 
     /// Reads a question that the server asks by a request of its own; a refusal is for the server, and nothing at all if
     /// the era has no such requests.
-    pub(crate) fn question(
-        &self,
-        request: Request,
-        capabilities: &ClientCapabilities,
-    ) -> Option<Asked> {
+    pub(crate) fn question(&self, request: Request, capabilities: &ClientCapabilities) -> Option<Asked> {
         match self {
             Self::Legacy(_) => Some(legacy::question(request, capabilities)),
             Self::Modern(_) => None,

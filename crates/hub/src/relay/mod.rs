@@ -132,7 +132,7 @@ impl Journey<'_> {
                         .because("the server's answer is of an unknown kind")
                         .into());
                 }
-                Err(error) => return Err(self.failed(&lease, error, &undeclared)),
+                Err(error) => return Err(failed(&lease, error, &undeclared)),
             }
         }
     }
@@ -170,7 +170,7 @@ impl Journey<'_> {
                     progress.carry_progress(report.progress, report.total, report.message.clone());
                 })
                 .on_log(move |message| {
-                    log.carry_log(message.level, message.logger.clone(), message.data.clone())
+                    log.carry_log(message.level, message.logger.clone(), message.data.clone());
                 })
                 .on_undeclared(move |question| {
                     let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,15 +243,16 @@ impl Journey<'_> {
         }
         Ok(Outcome::Done(reply))
     }
+}
 
-    fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
-        if lease.client().is_closed() {
-            lease.connection().end();
-        }
-        match (&error, missing_capability(undeclared)) {
-            (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
-            _ => Failed::Upstream(error),
-        }
+/// Tells why a call failed, and lets go of a connection that is gone.
+fn failed(lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
+    if lease.client().is_closed() {
+        lease.connection().end();
+    }
+    match (&error, missing_capability(undeclared)) {
+        (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
+        _ => Failed::Upstream(error),
     }
 }
 

@@ -16,6 +16,9 @@ const SAMPLING: u8 = 1 << 2;
 const SAMPLING_TOOLS: u8 = 1 << 3;
 const ROOTS: u8 = 1 << 4;
 
+/// Adds one capability to others.
+type Declare = fn(&ClientCapabilities) -> ClientCapabilities;
+
 impl InputSet {
     /// Reads what a client declared.
     pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
@@ -38,7 +41,7 @@ impl InputSet {
     /// Declares it.
     pub(crate) fn capabilities(self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
-        let declare: [(u8, fn(&ClientCapabilities) -> ClientCapabilities); 5] = [
+        let declare: [(u8, Declare); 5] = [
             (FORM, ClientCapabilities::with_form),
             (URL, ClientCapabilities::with_url),
             (SAMPLING, ClientCapabilities::with_sampling),

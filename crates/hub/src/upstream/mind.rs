@@ -25,7 +25,7 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
     let mut changes = watch_lists(&upstream, &connection).await;
     let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
     if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
-        take_over(&upstream, &connection, Lists::ALL).await;
+        Box::pin(take_over(&upstream, &connection, Lists::ALL)).await;
     }
     loop {
         // Made before anything is looked at, so that nothing that happens in between is missed.
@@ -46,8 +46,8 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
                 let pause = upstream.upgrade().map(|upstream| upstream.options.limits.refresh_after);
                 // A server that tells of changes all the time is still looked at only now and then.
                 sleep(pause.unwrap_or_default()).await;
-                let lists = gathered(changed, &mut changes);
-                take_over(&upstream, &connection, lists).await;
+                let lists = gathered(&changed, &mut changes);
+                Box::pin(take_over(&upstream, &connection, lists)).await;
             }
             () = stirred => {}
             () = until(idle_at) => {}
@@ -79,8 +79,8 @@ async fn take_over(upstream: &Weak<Upstream>, connection: &Arc<Connection>, list
     if lists.is_none() {
         return;
     }
-    let listed =
-        listing::fetch(&connection.client, lists, &before.unwrap_or_default(), &options.limits).await;
+    let before = before.unwrap_or_default();
+    let listed = Box::pin(listing::fetch(&connection.client, lists, &before, &options.limits)).await;
     if let Some(upstream) = upstream.upgrade() {
         upstream.take_catalogue(connection, listed);
     }
@@ -97,7 +97,7 @@ async fn next(changes: &mut Option<Subscription>) -> Change {
 }
 
 /// Puts together what has changed up to now.
-fn gathered(first: Change, changes: &mut Option<Subscription>) -> Lists {
+fn gathered(first: &Change, changes: &mut Option<Subscription>) -> Lists {
     let mut lists = Lists::NONE;
     let mut note = |change: &Change| match change {
         Change::Tools => lists.tools = true,
@@ -106,7 +106,7 @@ fn gathered(first: Change, changes: &mut Option<Subscription>) -> Lists {
         Change::Missed => lists = Lists::ALL,
         _ => {}
     };
-    note(&first);
+    note(first);
     while let Some(change) =
         changes.as_mut().and_then(|stream| futures_util::FutureExt::now_or_never(stream.next())).flatten()
     {

@@ -212,7 +212,7 @@ impl Upstream {
             let since = *unwanted.entry(uri.clone()).or_insert(now);
             match lingers.checked_sub(now.saturating_duration_since(since)) {
                 Some(left) if !left.is_zero() => {
-                    next = Some(next.map_or(left, |next: std::time::Duration| next.min(left)))
+                    next = Some(next.map_or(left, |next: std::time::Duration| next.min(left)));
                 }
                 _ => over.push(uri.clone()),
             }

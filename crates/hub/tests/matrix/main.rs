@@ -1,6 +1,15 @@
 //! Every revision in front of every other: what a client sees of a server through the bridge.
 //!
 //! With `MATRIX_ROWS` set to a file, the rows of the table are written there, one JSON object a line.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::panic,
+    clippy::needless_pass_by_value,
+    clippy::unused_async,
+    reason = "the helpers of tests are outside of the functions that the lints take for tests"
+)]
 
 mod features;
 mod pair;

@@ -22,7 +22,8 @@ pub(crate) struct Pair {
     pub(crate) life: Life,
     pub(crate) answers: Answers,
     pub(crate) heard: Arc<Mutex<Vec<(Level, String)>>>,
-    pub(crate) hub: Hub,
+    /// It is there for as long as the pair.
+    _hub: Hub,
 }
 
 impl Pair {
@@ -43,7 +44,7 @@ impl Pair {
         let builder = Client::builder().input(answers.clone()).on_log(note).pin(down);
         let client = within("the client", builder.connect(front)).await.unwrap();
         assert_eq!(client.server().revision, down);
-        Self { client, far, life, answers, heard, hub }
+        Self { client, far, life, answers, heard, _hub: hub }
     }
 }
 

@@ -101,7 +101,8 @@ mod tests {
         let mut table = Table::default();
         for (id, may_ask, open) in entries {
             let open = open.iter().map(|text| Id::from_text(text)).collect();
-            let entry = Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, stands: false, open };
+            let entry =
+                Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, stands: false, open };
             table.insert(*id, entry);
         }
         table

@@ -13,7 +13,7 @@ const STEPS: &[(&str, Step)] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"])),
     ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
-    ("test", || cargo(&["test", "--workspace"])),
+    ("test", || cargo(&["test", "--workspace", "--no-fail-fast"])),
     ("fuzz", || beside("test", "fuzz/Cargo.toml")),
     ("borrowed", || beside("test", "examples/borrowed/Cargo.toml")),
     ("sqlite", || beside("test", "examples/sqlite/Cargo.toml")),

@@ -61,7 +61,7 @@ fn a_described_command_runs_from_the_terminal() {
         (&["run", "greet"], 2, "", "error: argument `name` is missing"),
         (&["run", "greet", "nam=x"], 2, "", "did you mean `name`?"),
         (&["run", "count", "n=many"], 2, "", "argument `n`"),
-        (&["run", "count", "n=99"], 1, "", "99 is greater than the maximum of 9"),
+        (&["run", "count", "n=99"], 1, "", "`n`: the value is greater than the maximum of 9"),
         (&["run", "gret", "name=x"], 3, "", "did you mean `greet`?"),
         (&["run", "fail"], 1, "", "no luck"),
         (&["run", "make", "file=made"], 1, "", "the server wants to ask something"),

@@ -267,7 +267,7 @@ impl Envelope {
         }
         // An error response to a message whose id could not be read has `"id": null`.
         if unusable.is_some_and(|why| why != NoId::Null || self.error.is_none()) {
-            return fail("`id` must be a string or a number of reasonable length", id);
+            return fail("`id` must be a string or an integer of reasonable length", id);
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => {

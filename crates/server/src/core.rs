@@ -76,7 +76,9 @@ impl Core {
     /// Renders a response.
     pub(crate) fn result(&self, id: &Id, reply: &Reply, revision: Revision) -> String {
         let dialect = Dialect::of(revision);
-        emit::result(id, 256, |writer| codec::write_reply(reply, dialect, &self.server_info, writer))
+        emit::result(id, reply.length_hint(), |writer| {
+            codec::write_reply(reply, dialect, &self.server_info, writer);
+        })
     }
 
     /// Counts a call as running until the guard is dropped.

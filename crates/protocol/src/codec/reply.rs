@@ -1,6 +1,8 @@
 use crate::json::{Members, Raw, Writer};
 use crate::meta::SERVER_INFO;
-use crate::model::{CacheHint, CallToolResult, CompleteResult, GetPromptResult, Question, ReadResult};
+use crate::model::{
+    CacheHint, CallToolResult, CompleteResult, Content, GetPromptResult, Question, ReadResult,
+};
 
 use super::{Carried, Dialect};
 
@@ -28,6 +30,20 @@ pub enum Reply {
 }
 
 impl Reply {
+    /// Guesses how many bytes the reply takes: what is long in it is text, and growing to it would copy it several times.
+    pub fn length_hint(&self) -> usize {
+        const SHORT: usize = 256;
+        let text = |content: &[Content]| -> usize {
+            content.iter().filter_map(Content::as_text).map(str::len).sum()
+        };
+        match self {
+            Self::Tool(result) => {
+                SHORT + text(&result.content) + result.structured.as_ref().map_or(0, |raw| raw.as_str().len())
+            }
+            _ => SHORT,
+        }
+    }
+
     /// Reports whether a tool says that it failed.
     pub fn is_tool_error(&self) -> bool {
         match self {

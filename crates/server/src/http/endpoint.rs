@@ -262,7 +262,7 @@ pub(super) fn respond_nothing() -> Response<ResponseBody> {
 }
 
 /// What an answer may have allocated beyond its length while it waits to be read.
-const MOST_SPARE: usize = 64 * 1024;
+const MOST_SPARE: usize = 256 << 10;
 
 /// Makes a response that is a stream of events.
 pub(super) fn streamed(

@@ -174,7 +174,7 @@ mod tests {
 
     fn expanded(text: &str) -> Result<String, ExpandError> {
         let variables = Variables::given([("A", "one"), ("EMPTY", ""), ("DOLLAR", "${A}")]);
-        Expander::new(&variables, Some("/work".into())).expand(text)
+        Expander::new(&variables, Some("/project".into())).expand(text)
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             ("$${A}", "${A}"),
             ("a$$${A}", "a$${A}"),
             ("${DOLLAR}", "${A}"),
-            ("${workspaceFolder}/x", "/work/x"),
+            ("${workspaceFolder}/x", "/project/x"),
             ("ä${A}ö", "äoneö"),
         ];
         for (text, expected) in table {
@@ -225,13 +225,13 @@ mod tests {
     #[test]
     fn kept_variables_stay_and_are_spelled_our_way() {
         let variables = Variables::kept();
-        let kept = Expander::new(&variables, Some("/work".into()));
+        let kept = Expander::new(&variables, Some("/project".into()));
         let table = [
             ("${A}", "${A}"),
             ("x ${env:A}", "x ${A}"),
             ("${A:-b}", "${A:-b}"),
             ("$${A}", "$${A}"),
-            ("${workspaceFolder}", "/work"),
+            ("${workspaceFolder}", "/project"),
         ];
         for (text, expected) in table {
             assert_eq!(kept.expand(text).as_deref(), Ok(expected), "{text}");

@@ -55,7 +55,7 @@ fn servers_of_every_client_are_read_into_one_form() {
         (
             "vscode.mcp.json",
             "Perplexity",
-            "refused: /work/vscode.mcp.json:18:31: server `Perplexity`, key `env.PERPLEXITY_API_KEY`: \
+            "refused: /project/vscode.mcp.json:18:31: server `Perplexity`, key `env.PERPLEXITY_API_KEY`: \
              `${input:perplexity-key}` asks the user of an editor, which trunkline does not do; \
              use a variable like `${NAME}` instead",
         ),
@@ -86,17 +86,17 @@ fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
         ("claude_code.mcp.json", &[]),
         (
             "claude_desktop_config.json",
-            &["/work/claude_desktop_config.json:2:3: key `globalShortcut`: is not read"],
+            &["/project/claude_desktop_config.json:2:3: key `globalShortcut`: is not read"],
         ),
-        ("cursor.mcp.json", &["/work/cursor.mcp.json:10:7: server `stripe`, key `envFile`: is not read"]),
+        ("cursor.mcp.json", &["/project/cursor.mcp.json:10:7: server `stripe`, key `envFile`: is not read"]),
         (
             "vscode.mcp.json",
-            &["/work/vscode.mcp.json:3:3: key `inputs`: questions to the user of an editor are not \
+            &["/project/vscode.mcp.json:3:3: key `inputs`: questions to the user of an editor are not \
                supported; use variables like `${NAME}` instead"],
         ),
         (
             "cline_mcp_settings.json",
-            &["/work/cline_mcp_settings.json:6:7: server `weather`, key `timeout`: is not read: clients \
+            &["/project/cline_mcp_settings.json:6:7: server `weather`, key `timeout`: is not read: clients \
                disagree about its unit; write it like \"30s\""],
         ),
         ("windsurf_mcp_config.json", &[]),

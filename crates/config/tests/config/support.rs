@@ -31,7 +31,7 @@ pub(crate) fn variables() -> Variables {
 }
 
 pub(crate) fn read(name: &str) -> ConfigFile {
-    ConfigFile::parse(format!("/work/{name}"), &sample(name), variables()).unwrap()
+    ConfigFile::parse(format!("/project/{name}"), &sample(name), variables()).unwrap()
 }
 
 /// A folder of its own for one test, gone with it.

@@ -8,10 +8,10 @@ use trunkline_transport::process::{self, Process};
 use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
+use super::open::Open;
 use super::probe::{Observation, Verdict, judge};
 use super::{Attempts, Connected, Plan, websocket};
-use crate::carrier::{AsideReceiver, Carrier, ChannelCarrier, aside};
-use crate::edge::Edge;
+use crate::carrier::{ChannelCarrier, aside};
 use crate::error::Error;
 
 /// What opens a channel, as often as needed.
@@ -20,12 +20,6 @@ pub(crate) enum Source {
     Opener(Opener),
     Command(Command),
     WebSocket(Url),
-}
-
-/// A channel that is open, and of which nothing is known yet.
-struct Open {
-    carrier: Arc<dyn Carrier>,
-    aside: AsideReceiver,
 }
 
 /// Connects, by the rules for channels: a server that does not know the modern era may say so by any error, by silence or
@@ -42,10 +36,10 @@ pub(crate) async fn connect(
         Some(pin) if pin.era() == Era::Legacy => shake_hands(source, open, plan, pin, attempts).await,
         Some(pin) => {
             let edge = handshake::modern_edge(plan, pin);
-            let observation = observe(&open, plan, &edge, attempts).await;
+            let observation = open.observe(plan, &edge, attempts).await;
             match (judge(&observation, pin), observation) {
                 (Verdict::Modern(revision), Observation::Described(result)) if revision == pin => {
-                    source.described(open, edge, &result, attempts)
+                    open.described(source, edge, &result, attempts)
                 }
                 (_, observation) => {
                     let cause = format!("the server does not speak {pin}: {}", observation.describe());
@@ -80,11 +74,11 @@ async fn probe(
     let mut asked_again = false;
     loop {
         let edge = handshake::modern_edge(plan, asked);
-        let observation = observe(&open, plan, &edge, attempts).await;
+        let observation = open.observe(plan, &edge, attempts).await;
         match (judge(&observation, asked), observation) {
             (Verdict::Modern(revision), Observation::Described(result)) => {
                 let edge = if revision == asked { edge } else { handshake::modern_edge(plan, revision) };
-                return source.described(open, edge, &result, attempts);
+                return open.described(source, edge, &result, attempts);
             }
             // A server that lists a revision and then refuses it would be asked for ever.
             (Verdict::Again(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
@@ -106,12 +100,6 @@ async fn probe(
     }
 }
 
-async fn observe(open: &Open, plan: &Plan, edge: &Edge, attempts: &mut Attempts) -> Observation {
-    let observation = handshake::discover(&*open.carrier, plan, edge).await;
-    attempts.note(format!("server/discover at {}", edge.revision()), observation.describe());
-    observation
-}
-
 async fn shake_hands(
     source: &Source,
     open: Open,
@@ -128,8 +116,7 @@ async fn shake_hands(
         }
         Ok((edge, described)) => {
             attempts.note(what, format!("answered with {}", described.revision));
-            let Open { carrier, aside } = open;
-            Ok(Connected { carrier, edge, described, aside, transport: source.transport() })
+            Ok(open.connected(edge, described))
         }
         Err(Failure::Lost(loss)) => {
             let cause = Error::from(loss).to_string();
@@ -147,7 +134,7 @@ impl Source {
     async fn open(&self, plan: &Plan, attempts: &mut Attempts) -> Result<Open, Error> {
         let limits = plan.channel_limits();
         let (sender, receiver) = aside();
-        match self {
+        let carrier = match self {
             Self::Opener(opener) => {
                 let channel = tokio::time::timeout(plan.limits.connect_within, opener.open()).await;
                 let channel = match channel {
@@ -162,11 +149,11 @@ impl Source {
                         return Err(attempts.unreachable(self, cause));
                     }
                 };
-                Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
+                ChannelCarrier::new(channel, sender, limits)
             }
             Self::WebSocket(url) => {
                 let channel = websocket::open(url, plan, attempts).await?;
-                Ok(Open { carrier: Arc::new(ChannelCarrier::new(channel, sender, limits)), aside: receiver })
+                ChannelCarrier::new(channel, sender, limits)
             }
             Self::Command(command) => {
                 let command = plan.env.iter().fold(command.clone(), |command, (name, value)| {
@@ -180,10 +167,10 @@ impl Source {
                     attempts.note("start the program", error.to_string());
                     attempts.unreachable(self, error.to_string())
                 })?;
-                let carrier = ChannelCarrier::new(channel, sender, limits).with_process(process);
-                Ok(Open { carrier: Arc::new(carrier), aside: receiver })
+                ChannelCarrier::new(channel, sender, limits).with_process(process)
             }
-        }
+        };
+        Ok(Open { carrier: Arc::new(carrier), aside: receiver, transport: self.transport() })
     }
 
     /// Returns the name under which the era is remembered. A channel within this process is probed in no time, and its
@@ -202,20 +189,6 @@ impl Source {
             Self::Command(_) => "stdio",
             Self::WebSocket(_) => "websocket",
         }
-    }
-
-    /// Takes a server at the words by which it describes itself.
-    fn described(
-        &self,
-        open: Open,
-        edge: Edge,
-        result: &trunkline_protocol::Raw,
-        attempts: &Attempts,
-    ) -> Result<Connected, Error> {
-        let described = handshake::described(result, edge.revision());
-        let described = described.map_err(|problem| attempts.unreachable(self, problem))?;
-        let Open { carrier, aside } = open;
-        Ok(Connected { carrier, edge, described, aside, transport: self.transport() })
     }
 }
 

@@ -8,11 +8,10 @@ use trunkline_protocol::{Era, Revision};
 use trunkline_transport::Url;
 
 use super::handshake::{self, Failure};
+use super::open::Open;
 use super::probe::{Observation, Verdict, descends, judge_http};
 use super::{Attempts, Connected, Plan};
-use crate::carrier::{
-    AsideReceiver, Carrier, ChannelCarrier, Headers, HttpCarrier, Loss, LossKind, SsePair, aside,
-};
+use crate::carrier::{Carrier, ChannelCarrier, Headers, HttpCarrier, Loss, LossKind, SsePair, aside};
 use crate::edge::Edge;
 use crate::error::Error;
 
@@ -21,12 +20,6 @@ struct Way<'a> {
     url: &'a Url,
     plan: &'a Plan,
     headers: Headers,
-}
-
-/// A carrier of which it is not known yet whether anybody answers, nor in which era.
-struct Open {
-    carrier: Arc<HttpCarrier>,
-    aside: AsideReceiver,
 }
 
 /// Connects, by the rules for HTTP: the body of a refusal decides about the era, and what only says that this was a bad
@@ -49,7 +42,7 @@ impl Way<'_> {
         let dialer = self.plan.dialer.clone();
         let carrier = HttpCarrier::new(dialer, self.url, &self.headers, self.plan.http_limits(), sender);
         let carrier = carrier.map_err(|error| Error::Invalid(error.to_string()))?;
-        Ok(Open { carrier: Arc::new(carrier), aside: receiver })
+        Ok(Open { carrier: Arc::new(carrier), aside: receiver, transport: "streamable-http" })
     }
 
     /// Connects in whichever era the server turns out to be of, and remembers it.
@@ -75,7 +68,7 @@ impl Way<'_> {
         let mut asked_again = false;
         loop {
             let edge = handshake::modern_edge(self.plan, asked);
-            let observation = self.observe(&open, &edge, attempts).await;
+            let observation = open.observe(self.plan, &edge, attempts).await;
             let verdict = judge_http(&observation, asked);
             if let (Some(pin), Some(other)) = (self.plan.pin, verdict.revision())
                 && pin != other
@@ -87,7 +80,7 @@ impl Way<'_> {
                 (Verdict::Modern(revision), Observation::Described(result)) => {
                     let edge =
                         if revision == asked { edge } else { handshake::modern_edge(self.plan, revision) };
-                    return self.described(open, edge, &result, attempts);
+                    return open.described(self.url, edge, &result, attempts);
                 }
                 // A server that lists a revision and then refuses it would be asked for ever.
                 (Verdict::Again(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
@@ -102,26 +95,6 @@ impl Way<'_> {
         }
     }
 
-    async fn observe(&self, open: &Open, edge: &Edge, attempts: &mut Attempts) -> Observation {
-        let observation = handshake::discover(&*open.carrier, self.plan, edge).await;
-        attempts.note(format!("server/discover at {}", edge.revision()), observation.describe());
-        observation
-    }
-
-    /// Takes a server at the words by which it describes itself.
-    fn described(
-        &self,
-        open: Open,
-        edge: Edge,
-        result: &trunkline_protocol::Raw,
-        attempts: &Attempts,
-    ) -> Result<Connected, Error> {
-        let described = handshake::described(result, edge.revision());
-        let described = described.map_err(|problem| attempts.unreachable(self.url, problem))?;
-        let Open { carrier, aside } = open;
-        Ok(Connected { carrier, edge, described, aside, transport: "streamable-http" })
-    }
-
     /// Opens a session; where nobody knows of such, HTTP+SSE is what is left.
     async fn shake_hands(
         &self,
@@ -129,12 +102,9 @@ impl Way<'_> {
         offered: Revision,
         attempts: &mut Attempts,
     ) -> Result<Connected, Error> {
-        let Open { carrier, aside } = open;
         let what = format!("initialize at {offered}");
-        match self.initialize(&*carrier, offered, what, attempts).await {
-            Ok((edge, described)) => {
-                Ok(Connected { carrier, edge, described, aside, transport: "streamable-http" })
-            }
+        match self.initialize(&*open.carrier, offered, what, attempts).await {
+            Ok((edge, described)) => Ok(open.connected(edge, described)),
             Err(failure) if descends(&failure) => self.descend(offered, &failure, attempts).await,
             Err(failure) => Err(self.failed(failure, attempts)),
         }
@@ -164,11 +134,10 @@ impl Way<'_> {
         attempts.note(what, "opened");
         let (sender, receiver) = aside();
         let carrier = Arc::new(ChannelCarrier::new(pair, sender, self.plan.channel_limits()));
+        let open = Open { carrier, aside: receiver, transport: "sse" };
         let what = format!("initialize at {offered} over HTTP+SSE");
-        match self.initialize(&*carrier, offered, what, attempts).await {
-            Ok((edge, described)) => {
-                Ok(Connected { carrier, edge, described, aside: receiver, transport: "sse" })
-            }
+        match self.initialize(&*open.carrier, offered, what, attempts).await {
+            Ok((edge, described)) => Ok(open.connected(edge, described)),
             Err(failure) => Err(self.failed(failure, attempts)),
         }
     }

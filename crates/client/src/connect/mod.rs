@@ -7,6 +7,7 @@ mod attempt;
 mod channel;
 mod handshake;
 mod http;
+mod open;
 mod probe;
 mod verdicts;
 mod websocket;

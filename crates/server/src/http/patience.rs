@@ -67,22 +67,22 @@ struct Deadline {
 impl Future for Deadline {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let shared = self.patience.shared.clone();
-        if self.is_idle && shared.heard.load(Ordering::Relaxed) {
-            self.is_idle = false;
-            self.at = tokio::time::Instant::now() + shared.head_within;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { at, is_idle, patience: Patience { shared } } = self.get_mut();
+        if *is_idle && shared.heard.load(Ordering::Relaxed) {
+            *is_idle = false;
+            *at = tokio::time::Instant::now() + shared.head_within;
         }
         let mut timer = shared.timer.lock().unwrap_or_else(PoisonError::into_inner);
         let sleep = match &mut *timer {
             // A connection has one task, so that the one which the timer wakes is this one.
-            Some(sleep) if sleep.deadline() <= self.at && !sleep.is_elapsed() => return Poll::Pending,
-            Some(sleep) if sleep.deadline() == self.at => sleep,
+            Some(sleep) if sleep.deadline() <= *at && !sleep.is_elapsed() => return Poll::Pending,
+            Some(sleep) if sleep.deadline() == *at => sleep,
             Some(sleep) => {
-                sleep.as_mut().reset(self.at);
+                sleep.as_mut().reset(*at);
                 sleep
             }
-            None => timer.insert(Box::pin(tokio::time::sleep_until(self.at))),
+            None => timer.insert(Box::pin(tokio::time::sleep_until(*at))),
         };
         sleep.as_mut().poll(cx)
     }

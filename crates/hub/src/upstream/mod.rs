@@ -26,6 +26,7 @@ use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
+use trunkline_server::Handler;
 
 pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
@@ -41,6 +42,8 @@ pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
+    /// The server itself, if it is part of the hub.
+    in_process: Option<Arc<dyn Handler>>,
     desk: Mutex<Desk>,
     /// Counts what happens to the desk, for those who wait for something to happen to it.
     pulse: channel::Sender<u64>,
@@ -75,6 +78,7 @@ impl Upstream {
             desk.inherit(&before.lock());
         }
         let upstream = Arc::new(Self {
+            in_process: options.connector.in_process(&config),
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
@@ -111,6 +115,11 @@ impl Upstream {
         self.asks_roots.load(Ordering::Acquire)
     }
 
+    /// Returns the server itself, if it is part of the hub.
+    pub(crate) fn in_process(&self) -> Option<&Arc<dyn Handler>> {
+        self.in_process.as_ref()
+    }
+
     /// Returns what is known of the server.
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
         self.lock().known.clone()
@@ -122,13 +131,15 @@ impl Upstream {
         if !desk.offers() {
             return None;
         }
-        let rules: ToolRules = self.config.load().tools.clone();
+        let keeps_names = self.in_process.is_some();
+        let rules = if keeps_names { ToolRules::default() } else { self.config.load().tools.clone() };
         Some(Offer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
             catalogue: desk.catalogue.clone()?,
             instructions: desk.known.as_ref().and_then(|known| known.instructions.clone()),
+            keeps_names,
         })
     }
 

@@ -34,7 +34,12 @@ pub(super) async fn serve(
     let addresses = permitted(&args.http)?;
     let port_file = args.http.port_file.as_deref().map(claim).transpose()?;
     let (listener, address) = listen(&args.http.address, "--http", &addresses).await?;
-    let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
+    let probes = |audience| Probes {
+        departure: departure.clone(),
+        metrics: metrics.clone(),
+        gateway: offer.gateway().cloned(),
+        audience,
+    };
     let admin = admin(&args.http, host, probes(Audience::Operators)).await?;
     let options = HttpOptions { authenticator, tls, ..options(&args.http, address.ip()) };
     let warning = options.warning(address.ip());
@@ -45,9 +50,11 @@ pub(super) async fn serve(
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
     announce(args, offer, address, warning);
+    let keeping = offer.begin().await;
     let drained = tokio::select! {
         never = departure.follow(signals, args.http.drain_delay) => match never {},
         never = serve_admin(admin, args.grace) => match never {},
+        never = keeping => match never {},
         drained = http::serve(listener, &endpoint, service, args.grace) => drained,
     };
     let drained =
@@ -170,6 +177,7 @@ fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr, warning: Optio
     } else {
         say(&banner.to_string());
     }
+    super::tell_listing(args, offer);
     if args.http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }

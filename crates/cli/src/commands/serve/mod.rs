@@ -1,20 +1,22 @@
-//! `trunkline serve`: described commands and built-in servers over HTTP, or over standard input and output.
+//! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
 
 mod banner;
+mod gateway;
 pub(crate) mod health;
 mod http;
 mod offer;
 mod options;
+mod plan;
 mod stdio;
 
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use trunkline_server::{Host, HostOptions, Layers, Limits, Metrics, Trace};
+use trunkline_server::{Host, HostOptions, Layers, Metrics, Trace};
 
 use self::offer::Offer;
 pub(crate) use self::options::ServeArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, say};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 
@@ -26,8 +28,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     args.log.begin(if args.stdio { Level::Warn } else { Level::Info })?;
     let departure = Departure::default();
     let metrics = Metrics::new();
-    let offer = Offer::of(args)?;
-    let host = host(args, &offer, &departure, &metrics)?;
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
     let mut builder = if args.stdio { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     let runtime = builder
@@ -35,11 +35,15 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::new(Exit::Failed, format!("the runtime cannot start: {error}")))?;
     let served = runtime.block_on(async {
-        if args.stdio {
+        let offer = Offer::of(args)?;
+        let host = host(args, &offer, &departure, &metrics)?;
+        let served = if args.stdio {
             stdio::serve(args, &offer, &host, &departure).await
         } else {
             http::serve(args, &offer, &host, &metrics, &departure).await
-        }
+        };
+        offer.end().await;
+        served
     });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
@@ -47,10 +51,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 fn host(args: &ServeArgs, offer: &Offer, departure: &Departure, metrics: &Metrics) -> Result<Host, Failure> {
-    let limits = Limits { message_bytes: args.max_message, ..Limits::default() };
     let state_keys = args.state_keys()?;
     let options = HostOptions {
-        limits,
+        limits: args.limits(),
         state_keys,
         layers: Layers::new().with(Trace::new()),
         // Over standard input and output there is nowhere to read them.
@@ -60,7 +63,17 @@ fn host(args: &ServeArgs, offer: &Offer, departure: &Departure, metrics: &Metric
         client_info_roots: args.compat_clientinfo_roots,
         ..HostOptions::default()
     };
-    offer.server().host(options).map_err(|error| Failure::new(Exit::Failed, error))
+    offer.host(options)
+}
+
+/// Tells which programs are started, before any of them is.
+fn tell_listing(args: &ServeArgs, offer: &Offer) {
+    let listing = offer.listing();
+    if args.log.stderr_is_json() {
+        listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
+    } else if !listing.is_empty() {
+        say(&format!("{listing}\n"));
+    }
 }
 
 fn install_signals() -> Result<Signals, Failure> {

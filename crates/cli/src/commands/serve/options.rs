@@ -3,8 +3,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use trunkline_hub::NameTemplate;
 use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
-use trunkline_server::{EnvPolicy, StateKeys};
+use trunkline_server::{EnvPolicy, Limits, StateKeys};
 
 use crate::builtin::Builtin;
 use crate::exit::Failure;
@@ -13,7 +14,7 @@ use crate::values::{
     AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_size, parse_variable_name,
 };
 
-/// Serve the built-in servers over HTTP or standard input and output
+/// Serve many servers as one: those of a file, or built-in ones
 #[derive(Debug, Args)]
 #[command(next_line_help = true)]
 pub(crate) struct ServeArgs {
@@ -31,13 +32,16 @@ pub(crate) struct ServeArgs {
         hide_possible_values = true
     )]
     pub(super) builtin: Vec<Builtin>,
-    /// The file whose commands and manifests are served, else the
-    /// trunkline.toml of this folder
+    /// The file that says what is served, else the trunkline.toml or
+    /// mcp.json of this folder
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Look for no file
     #[arg(long, conflicts_with = "config")]
     pub(super) no_config: bool,
+    /// How tools of servers are called, else {server}__{tool}
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(super) names: Option<NameTemplate>,
     /// How long calls may take to finish at shutdown
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
@@ -123,6 +127,11 @@ pub(crate) struct HttpArgs {
 }
 
 impl ServeArgs {
+    /// Returns the bounds of what is served.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { message_bytes: self.max_message, ..Limits::default() }
+    }
+
     /// Returns the variables that tools may see, by where they come from.
     pub(super) fn env(&self) -> EnvPolicy {
         if self.stdio {

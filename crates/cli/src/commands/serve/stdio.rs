@@ -18,12 +18,15 @@ pub(super) async fn serve(
     departure: &Departure,
 ) -> Result<(), Failure> {
     let signals = super::install_signals()?;
+    super::tell_listing(args, offer);
+    let keeping = offer.begin().await;
     if std::io::stderr().is_terminal() {
         let names = offer.names();
         say(&format!("trunkline serves {names}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
     }
     let served = tokio::select! {
         never = departure.follow(signals, Duration::ZERO) => match never {},
+        never = keeping => match never {},
         served = trunkline_server::stdio().grace(args.grace).serve(host.clone()) => served,
     };
     let aborted = match served {

@@ -12,6 +12,8 @@ mod configuration;
 #[cfg(test)]
 mod described;
 mod http;
+#[cfg(all(test, target_os = "linux"))]
+mod hub;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]

@@ -172,12 +172,14 @@ fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr, warning: Optio
         token: http.auth.is_some(),
         tls: !http.tls.is_empty(),
     };
+    if let Some(gateway) = offer.gateway() {
+        gateway.set_url(banner.url());
+    }
     if args.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
         say(&banner.to_string());
     }
-    super::tell_listing(args, offer);
     if args.http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }

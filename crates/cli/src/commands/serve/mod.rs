@@ -16,7 +16,7 @@ use trunkline_server::{Host, HostOptions, Layers, Metrics, Trace};
 
 use self::offer::Offer;
 pub(crate) use self::options::ServeArgs;
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 
@@ -64,16 +64,6 @@ fn host(args: &ServeArgs, offer: &Offer, departure: &Departure, metrics: &Metric
         ..HostOptions::default()
     };
     offer.host(options)
-}
-
-/// Tells which programs are started, before any of them is.
-fn tell_listing(args: &ServeArgs, offer: &Offer) {
-    let listing = offer.listing();
-    if args.log.stderr_is_json() {
-        listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
-    } else if !listing.is_empty() {
-        say(&format!("{listing}\n"));
-    }
 }
 
 fn install_signals() -> Result<Signals, Failure> {

@@ -42,6 +42,10 @@ pub(crate) struct ServeArgs {
     /// How tools of servers are called, else {server}__{tool}
     #[arg(long, value_name = "TEMPLATE")]
     pub(super) names: Option<NameTemplate>,
+    /// Where those who run the hub talk to it, else where it follows
+    /// from the file; a socket for this user alone
+    #[arg(verbatim_doc_comment, long, value_name = "PATH")]
+    pub(super) admin_socket: Option<PathBuf>,
     /// How long calls may take to finish at shutdown
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,

@@ -18,7 +18,6 @@ pub(super) async fn serve(
     departure: &Departure,
 ) -> Result<(), Failure> {
     let signals = super::install_signals()?;
-    super::tell_listing(args, offer);
     let keeping = offer.begin().await;
     if std::io::stderr().is_terminal() {
         let names = offer.names();

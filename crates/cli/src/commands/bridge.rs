@@ -19,7 +19,7 @@ use crate::values::ListenAddress;
 /// How long a program may be unused: where it is the only one, nobody is helped by its end.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Stand in for a server, so that clients of every revision can use it
+/// Stand in for a server, for clients of every revision
 #[derive(Debug, Args)]
 #[command(
     next_line_help = true,
@@ -110,7 +110,7 @@ async fn connect(args: &BridgeArgs, resolved: &Resolved, only: Only) -> Result<H
         None => unnamed(resolved)?,
     };
     server.timeout = args.reach.timeout.or(server.timeout);
-    let limits = HubLimits { idle: FOREVER, ..HubLimits::default() };
+    let limits = HubLimits { idle: FOREVER, message_bytes: args.edge.max_message, ..HubLimits::default() };
     let options = HubOptions { connector: Arc::new(only.clone()), limits, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;
     connected.map_err(|error| match only.failure() {

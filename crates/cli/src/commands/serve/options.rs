@@ -64,9 +64,9 @@ pub(crate) struct EdgeArgs {
     /// How long calls may take to finish at shutdown
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
-    /// The largest message that is taken
+    /// The largest message that is taken, of callers and of servers
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
-    pub(super) max_message: usize,
+    pub(crate) max_message: usize,
     /// Take roots from clientInfo too, where some old clients put them
     #[arg(long)]
     pub(super) compat_clientinfo_roots: bool,

@@ -64,7 +64,7 @@ pub(crate) struct EdgeArgs {
     /// How long calls may take to finish at shutdown
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
-    /// The largest message that is taken, of callers and of servers
+    /// The largest message that is taken, from either side
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
     pub(crate) max_message: usize,
     /// Take roots from clientInfo too, where some old clients put them

@@ -31,6 +31,9 @@ impl DescribedSet {
 
     /// Adds the tools of what the policy shows to a server, and the log of who asks for the rest.
     pub fn add_to(&self, server: Server) -> Server {
+        let names: Vec<Vec<String>> =
+            self.commands.iter().map(|command| vec![command.name().to_owned()]).collect();
+        self.policy.warn_of_idle_rules(&names);
         let (shown, hidden): (Vec<&Described>, Vec<&Described>) =
             self.commands.iter().partition(|command| self.policy.decide(&[command.name()]).is_allowed());
         let tools: Vec<Tool> = shown.into_iter().map(|command| command.clone().tool()).collect();

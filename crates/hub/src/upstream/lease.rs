@@ -243,7 +243,7 @@ impl Upstream {
         let Place { who, input } = place(&known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         desk.known = Some(known);
-        desk.failure = None;
+        (desk.failure, desk.is_resting) = (None, false);
         desk.starts += 1;
         let twin = desk.usable().find(|twin| twin.who() == who && twin.input == input).cloned();
         if let Some(twin) = twin.filter(|_| who == Who::Everybody) {
@@ -264,8 +264,7 @@ impl Upstream {
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
         let lost_offers = self.change(|desk| {
             desk.backoff.failed(Instant::now(), &self.options.limits);
-            desk.failure = Some(failure.clone());
-            desk.disinherit()
+            desk.fail(failure.clone())
         });
         if lost_offers {
             (self.tell)(super::Told::Offers);

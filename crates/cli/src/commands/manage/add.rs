@@ -42,7 +42,7 @@ pub(crate) struct AddArgs {
     /// A bearer token to send, from env:NAME
     #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, help_heading = "Server")]
     bearer: Option<SecretSource>,
-    /// http, sse or websocket, if it is not to be found out
+    /// http, sse or websocket, else found out
     #[arg(long, value_name = "KIND", value_parser = parse_wire, help_heading = "Server")]
     transport: Option<Wire>,
     /// How long a call may take

@@ -131,6 +131,11 @@ impl Connection {
         self.is_closing.load(Ordering::SeqCst)
     }
 
+    /// Has it looked at whether the connection is still of any use.
+    pub(super) fn stir(&self) {
+        self.stirred.notify_waiters();
+    }
+
     /// Waits until a use ends or the connection is to be ended.
     pub(super) fn stirred(&self) -> impl Future<Output = ()> {
         self.stirred.notified()

@@ -187,9 +187,12 @@ impl Upstream {
 
     /// Takes over what the server listed, and tells the hub if that is different from before.
     fn take_catalogue(&self, connection: &connection::Connection, listed: Catalogue) {
-        if self.change(|desk| desk.take_catalogue(connection.input, listed)) {
+        let is_different = self.lock().take_catalogue(connection.input, listed);
+        if is_different {
             (self.tell)(Told::Offers);
         }
+        // Whoever waits for it finds it among what is offered.
+        self.beat();
     }
 
     // Ending.

@@ -1,5 +1,6 @@
 use clap::{Parser, Subcommand};
 
+use crate::commands::bridge::BridgeArgs;
 use crate::commands::call::CallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
@@ -28,6 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Box<ServeArgs>),
+    Bridge(Box<BridgeArgs>),
     Tools(Box<ToolsArgs>),
     Prompts(Box<PromptsArgs>),
     Resources(Box<ResourcesArgs>),

@@ -1,5 +1,6 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod bridge;
 pub(crate) mod call;
 mod changed;
 pub(crate) mod complete;
@@ -27,6 +28,7 @@ use crate::exit::Failure;
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args),
+        Command::Bridge(args) => bridge::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Prompts(args) => prompts::run(&args),
         Command::Resources(args) => resources::run(&args),

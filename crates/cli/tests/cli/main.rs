@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod bare_client;
+#[cfg(test)]
+mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod canary;
 #[cfg(test)]

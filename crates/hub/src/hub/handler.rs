@@ -68,7 +68,16 @@ impl Handler for Hub {
                     match routed {
                         Routed::Answer(answer) => answer.await,
                         Routed::Unknown(_, refusal) => Err(refusal),
+                        Routed::Unlisted(call, _) => list(&inner.registry(), &call),
                     }
+                })
+            }
+            Routed::Unlisted(call, unlisted) => {
+                let inner = self.inner.clone();
+                Box::pin(async move {
+                    inner.learn(&unlisted, &call).await;
+                    // Who came meanwhile is told of later.
+                    list(&inner.registry(), &call)
                 })
             }
         }
@@ -89,6 +98,8 @@ enum Routed {
     Answer(Answer),
     /// To nobody whom we know of.
     Unknown(Call, Refusal),
+    /// To nobody, but it wants a list on which these are missing.
+    Unlisted(Call, Vec<Arc<Upstream>>),
 }
 
 impl Inner {
@@ -99,10 +110,13 @@ impl Inner {
         match call.method {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
+                self.note_asked();
                 // Whoever was never listed is waited for, and then the list is whole.
-                match self.unlisted().is_empty() {
-                    true => Routed::Answer(ready(list(registry, &call))),
-                    false => Routed::Unknown(call, Refusal::INTERNAL),
+                let unlisted = self.unlisted();
+                match unlisted.is_empty() {
+                    // The newest snapshot, which has everybody who is listed by now.
+                    true => Routed::Answer(ready(list(&self.registry(), &call))),
+                    false => Routed::Unlisted(call, unlisted),
                 }
             }
             Method::PromptsGet => self.get_prompt(registry, call),

@@ -9,6 +9,7 @@ mod args;
 mod argv;
 mod browser;
 mod conformance;
+mod faults;
 mod fixture;
 #[cfg(test)]
 mod floors;
@@ -42,6 +43,7 @@ cargo xtask COMMAND
   servers      the servers of others alone        [--only TEXT]
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
+  faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         "servers" => interop::servers(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
+        "faults" => faults::command(args),
         "soak" => soak::command(args),
         "browser" => browser::command(args),
         "tools" => {

@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod bare_client;
+#[cfg(test)]
+mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod canary;
 #[cfg(test)]
@@ -14,6 +16,8 @@ mod described;
 mod http;
 #[cfg(all(test, target_os = "linux"))]
 mod hub;
+#[cfg(test)]
+mod manage;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]

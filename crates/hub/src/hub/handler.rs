@@ -59,7 +59,7 @@ impl Handler for Hub {
             Routed::Unknown(call, refusal) if self.inner.unlisted().is_empty() => {
                 self.inner.unknown(call, refusal)
             }
-            Routed::Unknown(call, _) | Routed::Unlisted(call) => {
+            Routed::Unknown(call, _) => {
                 let unlisted = self.inner.unlisted();
                 let inner = self.inner.clone();
                 Box::pin(async move {
@@ -70,9 +70,17 @@ impl Handler for Hub {
                     match routed {
                         Routed::Answer(answer) => answer.await,
                         // Who cannot be listed now is left out, and hurts nobody else.
-                        Routed::Unlisted(call) => list(&inner.registry(), &call),
+                        Routed::Unlisted(call, _) => list(&inner.registry(), &call),
                         Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
                     }
+                })
+            }
+            Routed::Unlisted(call, unlisted) => {
+                let inner = self.inner.clone();
+                Box::pin(async move {
+                    inner.learn(&unlisted, &call).await;
+                    // Who came meanwhile is told of later.
+                    list(&inner.registry(), &call)
                 })
             }
         }
@@ -93,8 +101,8 @@ enum Routed {
     Answer(Answer),
     /// To nobody whom we know of.
     Unknown(Call, Refusal),
-    /// To a list that is not whole yet.
-    Unlisted(Call),
+    /// To nobody, but it wants a list on which these are missing.
+    Unlisted(Call, Vec<Arc<Upstream>>),
 }
 
 impl Inner {
@@ -105,10 +113,13 @@ impl Inner {
         match call.method {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
+                self.note_asked();
                 // Whoever was never listed is waited for, and then the list is whole.
-                match self.unlisted().is_empty() {
-                    true => Routed::Answer(ready(list(registry, &call))),
-                    false => Routed::Unlisted(call),
+                let unlisted = self.unlisted();
+                match unlisted.is_empty() {
+                    // The newest snapshot, which has everybody who is listed by now.
+                    true => Routed::Answer(ready(list(&self.registry(), &call))),
+                    false => Routed::Unlisted(call, unlisted),
                 }
             }
             Method::PromptsGet => self.get_prompt(registry, call),

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use trunkline_config::ServerConfig;
-use trunkline_hub::{Applied, Hub, HubOptions, State, Status};
+use trunkline_hub::{Applied, Hub, HubLimits, HubOptions, State, Status};
 use trunkline_server::Limits;
 
 use self::admin::Socket;
@@ -63,7 +63,8 @@ impl Gateway {
     /// The hub was started by itself, or cannot listen where those who run it should reach it.
     pub(super) fn new(args: &ServeArgs, plan: Plan) -> Result<Self, Failure> {
         let wiring = Arc::new(Wiring::new(within::told(plan.source.path())?));
-        let mut options = HubOptions { connector: wiring.clone(), ..HubOptions::default() };
+        let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
+        let mut options = HubOptions { connector: wiring.clone(), limits, ..HubOptions::default() };
         if let Some(names) = args.names.clone().or_else(|| plan.names.clone()) {
             options.names = names;
         }
@@ -73,13 +74,13 @@ impl Gateway {
             hub: Hub::new(options),
             wiring,
             builtin: args.builtin.clone(),
-            limits: args.limits(),
+            limits: args.edge.limits(),
             turn: tokio::sync::Mutex::default(),
             problem: Mutex::default(),
             hangups: Mutex::new(Some(hangups)),
             socket: Socket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
-            stderr_is_json: args.log.stderr_is_json(),
+            stderr_is_json: args.edge.log.stderr_is_json(),
             plan: Mutex::new(Arc::new(plan)),
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -14,6 +14,8 @@ mod configuration;
 #[cfg(test)]
 mod described;
 mod http;
+#[cfg(all(test, target_os = "linux"))]
+mod hub;
 #[cfg(test)]
 mod manage;
 #[cfg(test)]

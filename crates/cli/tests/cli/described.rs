@@ -188,6 +188,19 @@ fn a_call_of_what_the_policy_hides_is_in_the_log_with_its_rule() {
     assert!(log.contains("refused") && log.contains("denied by `deny make`"), "{log}");
 }
 
+#[test]
+fn the_id_of_every_process_is_in_the_log_for_who_wants_it_and_no_value_is() {
+    let (folder, config) = described("described-pid", FILE);
+    let log = folder.join("log");
+    let params = json!({ "name": "greet", "arguments": { "name": "sentinel" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    served(&["--config", &config, "--log-file", log.to_str().unwrap(), "--log-level", "debug"], &[call]);
+    let log = read(&log);
+    let started = log.lines().find(|line| line.contains("started")).unwrap_or_default();
+    assert!(started.contains("greet") && started.contains("pid"), "{log}");
+    assert!(!log.contains("sentinel"), "{log}");
+}
+
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }

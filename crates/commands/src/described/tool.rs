@@ -14,7 +14,7 @@ use super::file::ArgumentsFile;
 use super::line::{Line, variable};
 use super::shown;
 use super::template::{DescribedError, Word, texts};
-use crate::run::{Child, Reading};
+use crate::run::{Child, Reading, Shelf};
 use crate::tree::legal;
 
 /// A described command that has been checked, and can be run.
@@ -215,6 +215,11 @@ impl Described {
 
     /// Makes the tool.
     pub fn tool(self) -> Tool {
+        self.tool_with(None)
+    }
+
+    /// Makes the tool of a server that keeps outputs which are too long for a result.
+    pub(super) fn tool_with(self, shelf: Option<Arc<Shelf>>) -> Tool {
         let tool = Tool::new(&self.name).description(self.description()).input_schema(self.schema());
         let tool = match &self.config.title {
             Some(title) => tool.title(title),
@@ -229,12 +234,17 @@ impl Described {
         });
         let command = Arc::new(self);
         tool.run_raw(move |context, arguments| {
-            let command = command.clone();
-            async move { command.call(&context, &arguments).await }
+            let (command, shelf) = (command.clone(), shelf.clone());
+            async move { command.call(&context, &arguments, shelf).await }
         })
     }
 
-    async fn call(&self, context: &Context, arguments: &Raw) -> Result<CallToolResult, ToolError> {
+    async fn call(
+        &self,
+        context: &Context,
+        arguments: &Raw,
+        shelf: Option<Arc<Shelf>>,
+    ) -> Result<CallToolResult, ToolError> {
         let call: Map<String, Value> = arguments.decode()?;
         let prepared = self.prepare(&call)?;
         if let Some(question) = self.question(&prepared) {
@@ -248,6 +258,7 @@ impl Described {
             command: self.command(&prepared),
             limits: self.limits(),
             reading: if self.config.output == Output::Json { Reading::Json } else { Reading::Text },
+            shelf,
         };
         let result = child.run(context).await;
         drop(prepared.file);

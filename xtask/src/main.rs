@@ -15,6 +15,7 @@ mod fixture;
 mod floors;
 mod instructions;
 mod interop;
+mod matrix;
 mod run;
 mod soak;
 mod table;
@@ -38,6 +39,7 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  matrix       what the bridge carries, measured  [--tables N,N] [--check]
   servers      the servers of others alone        [--only TEXT]
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
+        "matrix" => matrix::command(args),
         "servers" => interop::servers(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),

@@ -12,6 +12,7 @@ mod described;
 mod doctor;
 mod exit;
 mod logging;
+mod misconfigured;
 mod render;
 mod schema;
 mod signals;

@@ -65,18 +65,8 @@ impl ServerConfig {
                         note("env", name);
                     }
                 }
-                // An option has its value within itself, or in the word behind it.
-                let mut option = "";
-                for (index, word) in program.args.iter().map(Text::as_written).enumerate() {
-                    let (name, value) = match word.split_once('=') {
-                        Some((name, value)) if name.starts_with('-') => (name, value),
-                        _ if word.starts_with('-') => (word, ""),
-                        _ => (std::mem::take(&mut option), word),
-                    };
-                    option = if value.is_empty() { name } else { "" };
-                    if is_secret(name, &Text::new(value)) {
-                        note("args", &(index + 1).to_string());
-                    }
+                for index in secret_words(&program.args) {
+                    note("args", &(index + 1).to_string());
                 }
             }
             Reach::Endpoint(endpoint) => {
@@ -96,6 +86,25 @@ impl ServerConfig {
         }
         found
     }
+}
+
+/// Returns which arguments look like secrets, or hold one behind a `=`.
+pub(crate) fn secret_words(args: &[Text]) -> Vec<usize> {
+    let mut found = Vec::new();
+    // An option has its value within itself, or in the word behind it.
+    let mut option = "";
+    for (index, word) in args.iter().map(Text::as_written).enumerate() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with('-') => (name, value),
+            _ if word.starts_with('-') => (word, ""),
+            _ => (std::mem::take(&mut option), word),
+        };
+        option = if value.is_empty() { name } else { "" };
+        if is_secret(name, &Text::new(value)) {
+            found.push(index);
+        }
+    }
+    found
 }
 
 fn is_secret(name: &str, value: &Text) -> bool {

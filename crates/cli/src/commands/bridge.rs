@@ -90,13 +90,8 @@ async fn bridge(
         _ = signals.next() => return Err(interrupted()),
     };
     let host = Host::new(hub.clone(), options).map_err(|error| Failure::new(Exit::Failed, error))?;
-    let serving = Serving {
-        edge: &args.edge,
-        offer: visible_line(&resolved.label).into_owned(),
-        host,
-        metrics,
-        departure,
-    };
+    let offer = visible_line(&resolved.label).into_owned();
+    let serving = Serving::new(&args.edge, offer, host, metrics, departure);
     let served = serving.serve(place, signals).await;
     if serving.departure.cut_short().is_none() {
         hub.shutdown().await;

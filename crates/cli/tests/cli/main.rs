@@ -15,6 +15,8 @@ mod configuration;
 mod described;
 mod http;
 #[cfg(test)]
+mod manage;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod metrics;

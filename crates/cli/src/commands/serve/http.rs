@@ -33,7 +33,12 @@ pub(super) async fn serve(
     let addresses = permitted(args, wanted)?;
     let port_file = args.port_file.as_deref().map(claim).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
-    let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
+    let probes = |audience| Probes {
+        departure: departure.clone(),
+        metrics: metrics.clone(),
+        gateway: serving.gateway().cloned(),
+        audience,
+    };
     let admin = admin(args, host, probes(Audience::Operators)).await?;
     let options = HttpOptions { authenticator, tls, ..options(args, address.ip()) };
     let warning = options.warning(address.ip());
@@ -44,9 +49,11 @@ pub(super) async fn serve(
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
     announce(serving, address, warning);
+    let keeping = serving.begin().await;
     let drained = tokio::select! {
         never = departure.follow(signals, args.drain_delay) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
+        never = keeping => match never {},
         drained = http::serve(listener, &endpoint, service, edge.grace) => drained,
     };
     let drained =
@@ -169,6 +176,7 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     } else {
         say(&banner.to_string());
     }
+    serving.tell_listing();
     if http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }

@@ -1,20 +1,24 @@
-//! `trunkline serve`: described commands and built-in servers over HTTP, or over standard input and output.
+//! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
 
 mod banner;
+mod gateway;
 pub(crate) mod health;
 mod http;
 mod offer;
 mod options;
+mod plan;
 mod stdio;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
 use trunkline_server::{Host, HostOptions, Metrics};
 
+use self::gateway::Gateway;
 use self::offer::Offer;
 pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, say};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 use crate::values::ListenAddress;
@@ -27,13 +31,20 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let place = if args.stdio { Place::Stdio } else { Place::Http(&args.address) };
     place.begin_log(&args.edge)?;
     let departure = Departure::default();
-    let offer = Offer::of(args)?;
-    let mut options = args.edge.host_options(&departure)?;
-    let metrics = place.count(&mut options);
-    options.env = args.env();
-    let host = offer.server().host(options).map_err(|error| Failure::new(Exit::Failed, error))?;
-    let serving = Serving { edge: &args.edge, offer: offer.names(), host, metrics, departure };
-    in_runtime(place, async |signals| serving.serve(place, signals).await)
+    in_runtime(place, async |signals| {
+        let offer = Offer::of(args)?;
+        let mut options = args.edge.host_options(&departure)?;
+        let metrics = place.count(&mut options);
+        options.env = args.env();
+        let host = offer.host(options)?;
+        let serving = Serving {
+            follows: Some(&offer),
+            ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
+        };
+        let served = serving.serve(place, signals).await;
+        offer.end().await;
+        served
+    })
 }
 
 /// Where callers come from.
@@ -66,15 +77,28 @@ impl Place<'_> {
 /// Something that is ready to be served.
 #[derive(Debug)]
 pub(crate) struct Serving<'a> {
-    pub(crate) edge: &'a EdgeArgs,
+    edge: &'a EdgeArgs,
     /// What it is, for a person to read.
-    pub(crate) offer: String,
-    pub(crate) host: Host,
-    pub(crate) metrics: Metrics,
+    offer: String,
+    host: Host,
+    metrics: Metrics,
     pub(crate) departure: Departure,
+    /// What has to be begun once it is served, and followed from then on.
+    follows: Option<&'a Offer>,
 }
 
-impl Serving<'_> {
+impl<'a> Serving<'a> {
+    /// Makes ready what needs nothing done beside it.
+    pub(crate) fn new(
+        edge: &'a EdgeArgs,
+        offer: String,
+        host: Host,
+        metrics: Metrics,
+        departure: Departure,
+    ) -> Self {
+        Self { edge, offer, host, metrics, departure, follows: None }
+    }
+
     /// Serves until the peer is gone or a signal comes.
     ///
     /// # Errors
@@ -83,6 +107,34 @@ impl Serving<'_> {
         match place {
             Place::Stdio => stdio::serve(self, signals).await,
             Place::Http(address) => http::serve(self, address, signals).await,
+        }
+    }
+
+    fn gateway(&self) -> Option<&Gateway> {
+        self.follows.and_then(Offer::gateway)
+    }
+
+    /// Tells which programs are started, before any of them is.
+    fn tell_listing(&self) {
+        let listing = self.follows.map(Offer::listing).unwrap_or_default();
+        if self.edge.log.stderr_is_json() {
+            listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
+        } else if !listing.is_empty() {
+            say(&format!("{listing}\n"));
+        }
+    }
+
+    /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
+    async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
+        let begun = match self.follows {
+            Some(offer) => Some(offer.begin().await),
+            None => None,
+        };
+        async move {
+            match begun {
+                Some(keeping) => keeping.await,
+                None => std::future::pending().await,
+            }
         }
     }
 }

@@ -34,7 +34,8 @@ async fn main() -> trunkline::Result<()> {
         true => Revisions::ALL,
         false => Revisions::only(options.revisions),
     };
-    let host = trunkline_conformance::everything().host(HostOptions { revisions, ..HostOptions::default() })?;
+    let host =
+        trunkline_conformance::everything().host(HostOptions { revisions, ..HostOptions::default() })?;
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
         Some(address) => {

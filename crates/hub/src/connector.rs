@@ -1,7 +1,9 @@
 use std::fmt;
+use std::sync::Arc;
 
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
 use trunkline_config::{Endpoint, Program, Reach, ServerConfig, Wire};
+use trunkline_server::Handler;
 use trunkline_transport::{Command, Target, Url, UrlError};
 
 /// Connects to the servers of a configuration.
@@ -10,6 +12,15 @@ use trunkline_transport::{Command, Target, Url, UrlError};
 pub trait Connector: Send + Sync + 'static {
     /// Connects to a server, with a builder on which the hub has set who answers and within which bounds.
     fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>>;
+
+    /// Returns the server itself, if it is in this process and part of the hub.
+    ///
+    /// What it offers is learned over a connection like any other's, but its calls go to it as they came, with their caller
+    /// and without a connection; and so its names are its own, and rules about tools do not count. It is also told of calls
+    /// of tools that nobody has.
+    fn in_process(&self, _server: &ServerConfig) -> Option<Arc<dyn Handler>> {
+        None
+    }
 }
 
 /// Connects as a configuration says: starts the program, or dials the address.

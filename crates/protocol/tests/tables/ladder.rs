@@ -1,5 +1,5 @@
-use trunkline_protocol::{Era, Revision, Revisions};
 use trunkline_protocol::era::{MirrorHeaders, Mirrored, admit};
+use trunkline_protocol::{Era, Revision, Revisions};
 
 use super::request;
 

@@ -13,10 +13,9 @@ fn speaking(revisions: Revisions) -> Host {
 #[tokio::test(start_paused = true)]
 async fn a_client_of_an_era_that_is_not_spoken_is_told_what_is() {
     let discover: Value = Modern::new("server/discover").value();
-    for (spoken, message) in [
-        (Revision::V2025_11_25, discover),
-        (Revision::V2026_07_28, initialize("2025-11-25", json!({}))),
-    ] {
+    for (spoken, message) in
+        [(Revision::V2025_11_25, discover), (Revision::V2026_07_28, initialize("2025-11-25", json!({})))]
+    {
         let host = speaking(Revisions::only([spoken]));
         let over_http = Client::new(&host).post(&message).await;
         assert_eq!(over_http.status, 400, "{spoken}");

@@ -25,7 +25,7 @@ pub(super) async fn serve(
     wanted: &ListenAddress,
     signals: Signals,
 ) -> Result<(), Failure> {
-    let Serving { edge, host, metrics, departure, .. } = serving;
+    let Serving { edge, offer, host, metrics, departure } = serving;
     let args = &edge.http;
     args.check_paths()?;
     let authenticator = args.authenticator()?;
@@ -33,7 +33,12 @@ pub(super) async fn serve(
     let addresses = permitted(args, wanted)?;
     let port_file = args.port_file.as_deref().map(claim).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
-    let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
+    let probes = |audience| Probes {
+        departure: departure.clone(),
+        metrics: metrics.clone(),
+        gateway: offer.gateway().cloned(),
+        audience,
+    };
     let admin = admin(args, host, probes(Audience::Operators)).await?;
     let options = HttpOptions { authenticator, tls, ..options(args, address.ip()) };
     let warning = options.warning(address.ip());
@@ -44,9 +49,11 @@ pub(super) async fn serve(
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
     announce(serving, address, warning);
+    let keeping = offer.begin().await;
     let drained = tokio::select! {
         never = departure.follow(signals, args.drain_delay) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
+        never = keeping => match never {},
         drained = http::serve(listener, &endpoint, service, edge.grace) => drained,
     };
     let drained =
@@ -155,7 +162,8 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
 
 fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     let http = &serving.edge.http;
-    let builtin = &*serving.offer;
+    let offer = serving.offer;
+    let builtin = &*offer.names();
     let banner = Banner {
         address,
         path: &http.path,
@@ -169,6 +177,7 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     } else {
         say(&banner.to_string());
     }
+    super::tell_listing(&serving.edge.log, offer);
     if http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }

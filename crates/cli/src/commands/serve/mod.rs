@@ -1,10 +1,12 @@
-//! `trunkline serve`: described commands and built-in servers over HTTP, or over standard input and output.
+//! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
 
 mod banner;
+mod gateway;
 pub(crate) mod health;
 mod http;
 mod offer;
 mod options;
+mod plan;
 mod stdio;
 
 use std::time::Duration;
@@ -12,10 +14,10 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use trunkline_server::{Host, HostOptions, Metrics};
 
-use self::offer::Offer;
+pub(crate) use self::offer::Offer;
 pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
-use crate::exit::{Exit, Failure};
-use crate::logging::Level;
+use crate::exit::{Exit, Failure, say};
+use crate::logging::{Level, LogArgs};
 use crate::signals::{Departure, Signal, Signals};
 use crate::values::ListenAddress;
 
@@ -27,13 +29,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let place = if args.stdio { Place::Stdio } else { Place::Http(&args.address) };
     place.begin_log(&args.edge)?;
     let departure = Departure::default();
-    let offer = Offer::of(args)?;
     let mut options = args.edge.host_options(&departure)?;
     let metrics = place.count(&mut options);
     options.env = args.env();
-    let host = offer.server().host(options).map_err(|error| Failure::new(Exit::Failed, error))?;
-    let serving = Serving { edge: &args.edge, offer: offer.names(), host, metrics, departure };
-    in_runtime(place, async |signals| serving.serve(place, signals).await)
+    in_runtime(place, async |signals| {
+        let offer = Offer::of(args)?;
+        let host = offer.host(options)?;
+        Serving { edge: &args.edge, offer: &offer, host, metrics, departure }.serve(place, signals).await
+    })
 }
 
 /// Where callers come from.
@@ -67,8 +70,7 @@ impl Place<'_> {
 #[derive(Debug)]
 pub(crate) struct Serving<'a> {
     pub(crate) edge: &'a EdgeArgs,
-    /// What it is, for a person to read.
-    pub(crate) offer: String,
+    pub(crate) offer: &'a Offer,
     pub(crate) host: Host,
     pub(crate) metrics: Metrics,
     pub(crate) departure: Departure,
@@ -80,10 +82,15 @@ impl Serving<'_> {
     /// # Errors
     /// What was configured cannot be used, the transport fails, or calls had to be ended.
     pub(crate) async fn serve(&self, place: Place<'_>, signals: Signals) -> Result<(), Failure> {
-        match place {
+        let served = match place {
             Place::Stdio => stdio::serve(self, signals).await,
             Place::Http(address) => http::serve(self, address, signals).await,
+        };
+        // What is left of programs after a second signal ends with us.
+        if self.departure.cut_short().is_none() {
+            self.offer.end().await;
         }
+        served
     }
 }
 
@@ -108,6 +115,16 @@ where
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
     done
+}
+
+/// Tells which programs are started, before any of them is.
+fn tell_listing(log: &LogArgs, offer: &Offer) {
+    let listing = offer.listing();
+    if log.stderr_is_json() {
+        listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
+    } else if !listing.is_empty() {
+        say(&format!("{listing}\n"));
+    }
 }
 
 fn install_signals() -> Result<Signals, Failure> {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, Args};
+use trunkline_hub::NameTemplate;
 use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
 use trunkline_server::{EnvPolicy, HostOptions, Layers, Limits, StateKeys, Trace};
 
@@ -22,7 +23,7 @@ pub(crate) fn is_for_http(arg: &Arg) -> bool {
     arg.get_help_heading() == Some(HTTP)
 }
 
-/// Serve the built-in servers over HTTP or standard input and output
+/// Serve many servers as one: those of a file, or built-in ones
 #[derive(Debug, Args)]
 #[command(next_line_help = true, mut_args(|arg| if is_for_http(&arg) { arg.conflicts_with("stdio") } else { arg }))]
 pub(crate) struct ServeArgs {
@@ -40,13 +41,16 @@ pub(crate) struct ServeArgs {
         hide_possible_values = true
     )]
     pub(super) builtin: Vec<Builtin>,
-    /// The file whose commands and manifests are served, else the
-    /// trunkline.toml of this folder
+    /// The file that says what is served, else the trunkline.toml or
+    /// mcp.json of this folder
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Look for no file
     #[arg(long, conflicts_with = "config")]
     pub(super) no_config: bool,
+    /// How tools of servers are called, else {server}__{tool}
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(super) names: Option<NameTemplate>,
     /// A variable that tools may see: of this process over standard input,
     /// of the caller's X-Env-NAME header over HTTP; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
@@ -150,13 +154,18 @@ impl ServeArgs {
 }
 
 impl EdgeArgs {
+    /// Returns the bounds of what is served.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { message_bytes: self.max_message, ..Limits::default() }
+    }
+
     /// Puts together how a handler is served.
     ///
     /// # Errors
     /// A key cannot be used.
     pub(crate) fn host_options(&self, departure: &Departure) -> Result<HostOptions, Failure> {
         Ok(HostOptions {
-            limits: Limits { message_bytes: self.max_message, ..Limits::default() },
+            limits: self.limits(),
             state_keys: self.state_keys()?,
             layers: Layers::new().with(Trace::new()),
             shutdown: departure.shutdown().clone(),

@@ -61,6 +61,9 @@ impl Handler for Hub {
             }
             Routed::Unknown(call, _) => {
                 let unlisted = self.inner.unlisted();
+                if unlisted.is_empty() {
+                    return self.inner.unknown(call, refusal);
+                }
                 let inner = self.inner.clone();
                 Box::pin(async move {
                     inner.learn(&unlisted, &call).await;

@@ -162,7 +162,8 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
 
 fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     let http = &serving.edge.http;
-    let builtin = &*serving.offer;
+    let offer = serving.offer;
+    let builtin = &*offer.names();
     let banner = Banner {
         address,
         path: &http.path,

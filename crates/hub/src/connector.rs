@@ -1,6 +1,6 @@
 use std::fmt;
 
-use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
+use trunkline_client::{BoxFuture, Builder, Client, Error, OverHttp, Verdicts};
 use trunkline_config::{Endpoint, Program, Reach, ServerConfig, Wire};
 use trunkline_transport::{Command, Target, Url};
 
@@ -29,7 +29,7 @@ impl Connector for Dial {
                         .headers
                         .iter()
                         .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose()));
-                    Box::pin(with_headers.connect(Target::Url(url)))
+                    Box::pin(with_headers.over_http(over_http(endpoint.wire)).connect(Target::Url(url)))
                 }
                 Err(error) => Box::pin(std::future::ready(Err(error))),
             },
@@ -46,6 +46,15 @@ fn command(program: &Program) -> Command {
     match program.folder() {
         Some(folder) => command.current_dir(folder),
         None => command,
+    }
+}
+
+/// Returns which transport is spoken where the address says only that it is HTTP.
+fn over_http(wire: Wire) -> OverHttp {
+    match wire {
+        Wire::Http => OverHttp::Streamable,
+        Wire::Sse => OverHttp::Sse,
+        Wire::Auto | Wire::WebSocket => OverHttp::Any,
     }
 }
 

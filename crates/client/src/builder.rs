@@ -8,7 +8,7 @@ use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
 use crate::client::Client;
-use crate::connect::{self, Attempts, Ids, Plan, Verdicts};
+use crate::connect::{self, Attempts, Ids, OverHttp, Plan, Verdicts};
 use crate::error::Error;
 use crate::input::{InputHandler, Nobody};
 use crate::limits::Limits;
@@ -21,6 +21,7 @@ pub struct Builder {
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
     whole_era: bool,
+    over_http: OverHttp,
     limits: Limits,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
@@ -37,6 +38,7 @@ impl Default for Builder {
             input: Arc::new(Nobody),
             pin: None,
             whole_era: false,
+            over_http: OverHttp::default(),
             limits: Limits::default(),
             headers: Vec::new(),
             env: Vec::new(),
@@ -74,6 +76,12 @@ impl Builder {
             Era::Modern => Revision::NEWEST,
         };
         Self { whole_era: true, ..self.pin(newest) }
+    }
+
+    /// Sets which transport is spoken to an `http` address. Without it that is found out.
+    pub fn over_http(mut self, transport: OverHttp) -> Self {
+        self.over_http = transport;
+        self
     }
 
     /// Sets the bounds.
@@ -133,6 +141,7 @@ impl Builder {
             capabilities: self.input.capabilities(),
             pin: self.pin,
             whole_era: self.whole_era,
+            over_http: self.over_http,
             limits: self.limits,
             headers: self.headers,
             env: self.env,

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
+use trunkline_client::{BoxFuture, Builder, Client, Error, OverHttp, Verdicts};
 use trunkline_config::{Endpoint, Program, Reach, ServerConfig, Wire};
 use trunkline_server::Handler;
 use trunkline_transport::{Command, Target, Url, UrlError};
@@ -37,7 +37,8 @@ impl Connector for Dial {
             Reach::Endpoint(endpoint) => endpoint
                 .headers
                 .iter()
-                .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose())),
+                .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose()))
+                .over_http(over_http(endpoint.wire)),
         };
         match target(&server.reach) {
             Ok(target) => Box::pin(builder.connect(target)),
@@ -69,6 +70,15 @@ fn command(program: &Program) -> Command {
     match program.folder() {
         Some(folder) => command.current_dir(folder),
         None => command,
+    }
+}
+
+/// Returns which transport is spoken where the address says only that it is HTTP.
+fn over_http(wire: Wire) -> OverHttp {
+    match wire {
+        Wire::Http => OverHttp::Streamable,
+        Wire::Sse => OverHttp::Sse,
+        Wire::Auto | Wire::WebSocket => OverHttp::Any,
     }
 }
 

@@ -13,7 +13,7 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// The codes of the modern era that are about one hop alone.
 const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
-const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The code by which legacy servers say that there is no such resource.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use trunkline_client::{Builder, Client, Limits, LogMessage};
 
@@ -31,7 +30,7 @@ pub(crate) fn builder(
         builder = builder.header(name, value);
     }
     if let Some(timeout) = args.timeout.or(resolved.timeout) {
-        builder = builder.limits(limits(timeout));
+        builder = builder.limits(Limits::default().silent_for(timeout));
     }
     if let Some(level) = args.log_level {
         let screen = Arc::clone(screen);
@@ -67,18 +66,6 @@ fn headers(args: &ConnectArgs, resolved: &Resolved) -> Result<Vec<(String, Strin
     let mut headers: Vec<_> = kept.cloned().collect();
     headers.append(&mut typed);
     Ok(headers)
-}
-
-/// Lets a server be silent for as long as it was said; nothing may then end sooner because of another limit.
-fn limits(silent_for: Duration) -> Limits {
-    let usual = Limits::default();
-    Limits {
-        silent_for,
-        call_at_most: usual.call_at_most.max(silent_for),
-        connect_within: silent_for,
-        probe_within: usual.probe_within.min(silent_for),
-        ..usual
-    }
 }
 
 /// Writes a message of a server's log for a person.

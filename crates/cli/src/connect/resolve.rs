@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use trunkline_client::config;
 use trunkline_client::transport::{Command, Target};
-use trunkline_config::{Endpoint, Program, Reach};
+use trunkline_config::Reach;
 
 use super::lookup::look_up;
 use super::options::ConnectArgs;
@@ -38,34 +39,24 @@ pub(crate) fn resolve(args: &ConnectArgs, target: Target) -> Result<Resolved, Fa
 
 fn by_name(args: &ConnectArgs, name: &str) -> Result<Resolved, Failure> {
     let found = look_up(name, args.config.as_deref())?;
-    let timeout = found.server.timeout;
-    match &found.server.reach {
+    let (label, headers, announcement) = match &found.server.reach {
         Reach::Program(program) => {
             let label = program.command_line();
-            let announcement = Some(format!("starting {label} ({})", found.file));
-            let target = surround(args, command(program))?.into();
-            Ok(Resolved { target, label, headers: Vec::new(), timeout, announcement })
+            let announcement = format!("starting {label} ({})", found.file.display());
+            (label, Vec::new(), Some(announcement))
         }
         Reach::Endpoint(endpoint) => {
-            let label = endpoint.address();
-            let target = endpoint.url.expose().parse::<Target>();
-            let target = target.map_err(|error| target_failure(&label, &error))?;
-            Ok(Resolved { target, label, headers: headers(endpoint), timeout, announcement: None })
+            let headers = endpoint.headers.iter();
+            let headers = headers.map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+            (endpoint.address(), headers, None)
         }
-    }
-}
-
-fn command(program: &Program) -> Command {
-    let arguments = program.args.iter().map(|argument| argument.expose().to_owned());
-    let mut command = Command::new(program.command.expose()).args(arguments);
-    if let Some(folder) = program.folder() {
-        command = command.current_dir(folder);
-    }
-    program.env.iter().fold(command, |command, (name, value)| command.env(name, value.expose()))
-}
-
-fn headers(endpoint: &Endpoint) -> Vec<(String, String)> {
-    endpoint.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
+    };
+    let target = match config::target(&found.server.reach) {
+        Ok(Target::Command(command)) => surround(args, command)?.into(),
+        Ok(other) => other,
+        Err(error) => return Err(target_failure(&label, &error)),
+    };
+    Ok(Resolved { target, label, headers, timeout: found.server.timeout, announcement })
 }
 
 /// Gives a program the folder and the variables of the command line.

@@ -72,6 +72,13 @@ impl Client {
         }
     }
 
+    /// Returns every file that may have servers, those of the person first; what lies in a project is chosen by nobody.
+    pub(super) fn files(self, places: &Places, project: Option<&Path>) -> Vec<(PathBuf, Chosen)> {
+        let of_person = self.user_files(places).into_iter().map(|path| (path, Chosen::Named));
+        let in_project = project.and_then(|project| Some(project.join(self.project_file()?)));
+        of_person.chain(in_project.map(|path| (path, Chosen::Found))).collect()
+    }
+
     /// Returns every file that may have servers of a person, older places among them.
     fn user_files(self, places: &Places) -> Vec<PathBuf> {
         let mut files = vec![self.user_file(places)];

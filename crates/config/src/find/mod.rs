@@ -1,10 +1,12 @@
 //! Where configurations are: in a folder, and where the clients of a person keep their own.
 
 mod client;
+mod lookup;
 
 use std::path::{Path, PathBuf};
 
 pub use self::client::{Client, Import, Places, Platform, imports};
+pub use self::lookup::{Found, LookupError, look_up};
 
 /// The files that are looked for in a folder, the first that is there applies.
 pub const IN_FOLDER: &[&str] =

@@ -7,8 +7,9 @@ use clap::Args;
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName};
 use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
+use trunkline_server::Host;
 
-use super::serve::{EdgeArgs, HTTP, Offer, Place, Serving, in_runtime, is_for_http};
+use super::serve::{EdgeArgs, HTTP, Place, Serving, in_runtime, is_for_http};
 use crate::connect::{ReachArgs, Resolved, Way, Words, failed_to_connect, help, interrupted, resolve};
 use crate::exit::{Exit, Failure, say};
 use crate::signals::{Departure, Signals};

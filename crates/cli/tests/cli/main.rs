@@ -13,8 +13,10 @@ mod client;
 mod configuration;
 #[cfg(test)]
 mod described;
+#[cfg(test)]
 mod http;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod hub;
 #[cfg(test)]
 mod manage;

@@ -150,7 +150,7 @@ pub(crate) async fn connect(
         Target::Url(url) => http::connect(&url, plan, attempts).await,
         Target::Name { name, .. } => Err(Error::Invalid(format!(
             "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its path \
-             before it, or resolve the name in a configuration first"
+             before it; a name in a configuration is looked up with the feature `config`"
         ))),
         Target::Unreadable(error) => Err(Error::Invalid(error.to_string())),
         other => Err(Error::Unsupported(format!("cannot connect to {other}"))),

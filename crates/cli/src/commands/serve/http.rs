@@ -162,8 +162,7 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
 
 fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     let http = &serving.edge.http;
-    let offer = serving.offer;
-    let builtin = &*offer.names();
+    let builtin = &*serving.offer;
     let banner = Banner {
         address,
         path: &http.path,

@@ -104,15 +104,10 @@ impl<'a> Serving<'a> {
     /// # Errors
     /// What was configured cannot be used, the transport fails, or calls had to be ended.
     pub(crate) async fn serve(&self, place: Place<'_>, signals: Signals) -> Result<(), Failure> {
-        let served = match place {
+        match place {
             Place::Stdio => stdio::serve(self, signals).await,
             Place::Http(address) => http::serve(self, address, signals).await,
-        };
-        // What is left of programs after a second signal ends with us.
-        if self.departure.cut_short().is_none() {
-            self.offer.end().await;
         }
-        served
     }
 
     fn gateway(&self) -> Option<&Gateway> {

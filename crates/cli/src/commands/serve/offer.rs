@@ -2,7 +2,6 @@ use std::convert::Infallible;
 use std::task::Poll;
 
 use trunkline_config::ServerConfig;
-use trunkline_hub::Hub;
 use trunkline_server::{Host, HostOptions};
 
 use super::ServeArgs;
@@ -11,15 +10,13 @@ use super::plan::Source;
 use crate::builtin::{self, Builtin};
 use crate::exit::{Exit, Failure};
 
-/// What is served: built-in servers as they are, what a file says, or one server in whose place we stand.
+/// What is served: built-in servers as they are, or what a file says.
 #[derive(Debug)]
-pub(crate) enum Offer {
+pub(super) enum Offer {
     /// Without a file: no hub is in the way.
     Builtin(Vec<Builtin>),
     /// The hub of a file, and the servers that it begins with.
     Hub(Gateway, Vec<ServerConfig>),
-    /// The bridge to one server, and what that is called for a person to read.
-    Bridge(Hub, String),
 }
 
 impl Offer {
@@ -44,18 +41,17 @@ impl Offer {
     ///
     /// # Errors
     /// There is no key for state.
-    pub(crate) fn host(&self, options: HostOptions) -> Result<Host, Failure> {
+    pub(super) fn host(&self, options: HostOptions) -> Result<Host, Failure> {
         match self {
             Self::Builtin(builtin) => builtin::server(builtin).host(options),
             Self::Hub(gateway, _) => Host::new(gateway.hub().clone(), options).map_err(Into::into),
-            Self::Bridge(hub, _) => Host::new(hub.clone(), options).map_err(Into::into),
         }
         .map_err(|error| Failure::new(Exit::Failed, error))
     }
 
     pub(super) fn gateway(&self) -> Option<&Gateway> {
         match self {
-            Self::Builtin(_) | Self::Bridge(..) => None,
+            Self::Builtin(_) => None,
             Self::Hub(gateway, _) => Some(gateway),
         }
     }
@@ -84,10 +80,8 @@ impl Offer {
 
     /// Ends every program that was started.
     pub(super) async fn end(&self) {
-        match self {
-            Self::Builtin(_) => {}
-            Self::Hub(gateway, _) => gateway.shutdown().await,
-            Self::Bridge(hub, _) => hub.shutdown().await,
+        if let Some(gateway) = self.gateway() {
+            gateway.shutdown().await;
         }
     }
 
@@ -96,7 +90,6 @@ impl Offer {
         match self {
             Self::Builtin(builtin) => builtin::names(builtin),
             Self::Hub(gateway, _) => gateway.summary(),
-            Self::Bridge(_, name) => name.clone(),
         }
     }
 }

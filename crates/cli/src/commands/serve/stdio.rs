@@ -15,8 +15,7 @@ pub(super) async fn serve(serving: &Serving<'_>, signals: Signals) -> Result<(),
     let Serving { edge, offer, host, departure, .. } = serving;
     let keeping = serving.begin().await;
     if std::io::stderr().is_terminal() {
-        let names = offer.names();
-        say(&format!("trunkline serves {names}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
+        say(&format!("trunkline serves {offer}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
     }
     let served = tokio::select! {
         never = departure.follow(signals, Duration::ZERO) => match never {},

@@ -47,10 +47,7 @@ fn servers_are_switched_and_connected_anew_over_the_socket() {
         (&json!("a"), &json!("ready"), &json!(1), &json!(1))
     );
     assert!(a["reach"].as_str().unwrap().ends_with("--builtin echo"), "{a}");
-    assert_eq!(
-        (&b["state"], b["reason"].as_str().unwrap().contains("was not found")),
-        (&json!("failed"), true)
-    );
+    assert!(b["reason"].as_str().unwrap().contains("was not found"), "{b}");
 
     let process = process_with(running.id(), "--builtin echo").unwrap();
     assert_eq!(ask(&socket, &json!({ "do": "disable", "server": "a" })), json!({ "switched": true }));

@@ -64,7 +64,8 @@ fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place()
     }
     place.write(&good);
     running.wait_for("updated `a`");
-    assert!(tools(address).contains(&"a__now".to_owned()));
+    let listed = tools(address);
+    assert!(listed.contains(&"a__now".to_owned()), "{listed:?}");
 }
 
 #[test]

@@ -124,6 +124,22 @@ impl Described {
         &self.folder
     }
 
+    /// Returns the names of the variables that the command gets beside the minimal ones and its arguments.
+    pub fn environment(&self) -> Vec<&str> {
+        self.config.env.0.keys().chain(&self.config.inherit).map(String::as_str).collect()
+    }
+
+    /// Returns what is said of the command, for clients.
+    pub fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations {
+            read_only: self.config.read_only,
+            destructive: self.config.destructive,
+            idempotent: self.config.idempotent,
+            open_world: self.config.open_world,
+            ..ToolAnnotations::default()
+        }
+    }
+
     /// Returns what one run may cost.
     pub fn limits(&self) -> RunLimits {
         let mut limits = RunLimits::default();
@@ -225,13 +241,7 @@ impl Described {
             Some(title) => tool.title(title),
             None => tool,
         };
-        let tool = tool.annotations(ToolAnnotations {
-            read_only: self.config.read_only,
-            destructive: self.config.destructive,
-            idempotent: self.config.idempotent,
-            open_world: self.config.open_world,
-            ..ToolAnnotations::default()
-        });
+        let tool = tool.annotations(self.annotations());
         let command = Arc::new(self);
         tool.run_raw(move |context, arguments| {
             let (command, shelf) = (command.clone(), shelf.clone());

@@ -15,6 +15,7 @@ mod error;
 mod input;
 mod limits;
 mod list;
+mod mailbox;
 mod received;
 mod session;
 mod subscribe;

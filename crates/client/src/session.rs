@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
@@ -14,39 +14,36 @@ use crate::call::AnswerFuture;
 use crate::carrier::{AsideEvent, AsideReceiver, Asked};
 use crate::client::{Inner, Session};
 use crate::input::Origin;
+use crate::mailbox::Mailbox;
 use crate::subscribe::Change;
 
 /// Answers on their way to the server, refusals included; beyond it questions wait, and are refused where they come in.
 const MOST_ANSWERS: usize = 64;
 
 /// Questions that are answered although the call that they were given to is over.
-#[derive(Debug, Default)]
-pub(crate) struct Adopted {
-    state: Mutex<AdoptedState>,
-}
-
 #[derive(Default)]
-struct AdoptedState {
-    waiting: Vec<BoxFuture<'static, ()>>,
-    waker: Option<Waker>,
-}
+pub(crate) struct Adopted(Mailbox<Vec<BoxFuture<'static, ()>>>);
 
-impl fmt::Debug for AdoptedState {
+impl fmt::Debug for Adopted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdoptedState").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+        f.debug_tuple("Adopted").field(&self.0.look(|waiting| waiting.len())).finish()
     }
 }
 
 impl Adopted {
-    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<BoxFuture<'static, ()>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.waiting.pop() {
-            Some(answering) => Poll::Ready(answering),
-            None => {
-                state.waker = Some(cx.waker().clone());
-                Poll::Pending
+    /// Takes one more, or gives it back if there are too many.
+    fn add(&self, answering: BoxFuture<'static, ()>) -> Result<(), BoxFuture<'static, ()>> {
+        self.0.change(|waiting| {
+            if waiting.len() >= MOST_ANSWERS {
+                return Err(answering);
             }
-        }
+            waiting.push(answering);
+            Ok(())
+        })
+    }
+
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<BoxFuture<'static, ()>> {
+        self.0.poll(cx, Vec::pop)
     }
 }
 
@@ -62,16 +59,8 @@ impl Inner {
             // A connection that is gone needs no answers.
             let _ = carrier.post(posted).await;
         });
-        let mut state = self.adopted.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.waiting.len() >= MOST_ANSWERS {
-            // What is dropped is somebody else's, and nothing of that is done under a lock.
-            drop(state);
-            return;
-        }
-        state.waiting.push(answering);
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        // What is given back is somebody else's, and nothing of that is done under a lock.
+        drop(self.adopted.add(answering));
     }
 }
 

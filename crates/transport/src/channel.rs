@@ -57,7 +57,8 @@ pub trait Channel: Send + 'static {
     /// Cancel safe: what was read so far stays in the channel.
     ///
     /// # Errors
-    /// [`ReceiveError::TooLong`] loses one message and the channel goes on; [`ReceiveError::Broken`] ends it.
+    /// [`ReceiveError::TooLong`] and [`ReceiveError::Untaken`] lose one message and the channel goes on;
+    /// [`ReceiveError::Broken`] ends it.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>>;
 
     /// Queues one message, complete JSON text.
@@ -112,6 +113,14 @@ pub enum ReceiveError {
     TooLong {
         /// The limit in bytes.
         limit: usize,
+    },
+    /// One message of ours was not taken by the peer, and the channel goes on.
+    #[error("a message was not taken: {why}")]
+    Untaken {
+        /// The message as it was sent.
+        message: Bytes,
+        /// Why it was not taken.
+        why: io::Error,
     },
     /// The channel is broken.
     #[error("the channel broke: {0}")]

@@ -6,6 +6,7 @@ use trunkline_client::{Builder, Client, Limits, LogMessage};
 use super::options::ConnectArgs;
 use super::person::Person;
 use super::resolve::Resolved;
+use super::way::Way;
 use crate::exit::Failure;
 use crate::render::one_line;
 use crate::terminal::{Screen, visible_line};
@@ -20,17 +21,8 @@ pub(crate) fn builder(
     person: &Person,
     screen: &Arc<Screen>,
 ) -> Result<Builder, Failure> {
-    let mut builder = Client::builder().input(person.clone());
-    if let Some(era) = args.era {
-        builder = builder.era(era);
-    }
-    if let Some(revision) = args.revision {
-        builder = builder.pin(revision);
-    }
-    for (name, value) in headers(args, resolved)? {
-        builder = builder.header(name, value);
-    }
-    if let Some(timeout) = args.timeout.or(resolved.timeout) {
+    let mut builder = Way::new(&args.reach, resolved)?.prepare(Client::builder().input(person.clone()));
+    if let Some(timeout) = args.reach.timeout.or(resolved.timeout()) {
         builder = builder.limits(limits(timeout));
     }
     if let Some(level) = args.log_level {
@@ -42,31 +34,6 @@ pub(crate) fn builder(
         });
     }
     Ok(builder)
-}
-
-/// Reports whether something is shown to the server that says who we are.
-pub(crate) fn shows_credentials(args: &ConnectArgs, resolved: &Resolved) -> bool {
-    let typed = args.header.iter().map(|header| header.name.as_str());
-    let configured = resolved.headers.iter().map(|(name, _)| name.as_str());
-    args.bearer.is_some() || typed.chain(configured).any(|name| name.eq_ignore_ascii_case("authorization"))
-}
-
-/// Puts the headers together: one of the command line replaces the configuration's of the same name.
-fn headers(args: &ConnectArgs, resolved: &Resolved) -> Result<Vec<(String, String)>, Failure> {
-    let mut typed = Vec::new();
-    for header in &args.header {
-        let value = header.value.fetch().map_err(|problem| secret_failure("--header", &problem))?;
-        typed.push((header.name.clone(), value));
-    }
-    if let Some(source) = &args.bearer {
-        let token = source.fetch().map_err(|problem| secret_failure("--bearer", &problem))?;
-        typed.push(("Authorization".to_owned(), format!("Bearer {token}")));
-    }
-    let is_typed = |name: &str| typed.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-    let kept = resolved.headers.iter().filter(|(name, _)| !is_typed(name));
-    let mut headers: Vec<_> = kept.cloned().collect();
-    headers.append(&mut typed);
-    Ok(headers)
 }
 
 /// Lets a server be silent for as long as it was said; nothing may then end sooner because of another limit.
@@ -90,9 +57,4 @@ fn log_line(message: &LogMessage) -> String {
         .as_text()
         .map_or_else(|| one_line(&message.data), |text| visible_line(&text).into_owned());
     format!("{}{logger}: {text}\n", message.level.as_str())
-}
-
-fn secret_failure(option: &str, problem: &str) -> Failure {
-    Failure::configuration(format!("`{option}`: {problem}"))
-        .hint("env:NAME is a variable and @FILE the first line of a file")
 }

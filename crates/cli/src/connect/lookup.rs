@@ -1,9 +1,10 @@
 use std::path::Path;
 
 use trunkline_config::find::{Places, imports};
-use trunkline_config::{ConfigError, ConfigFile, ServerConfig, Variables};
+use trunkline_config::{ConfigFile, ServerConfig, Variables};
 
 use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
 use crate::schema::did_you_mean;
 
 /// A server that was found by its name, and the file that has it.
@@ -65,15 +66,6 @@ fn unknown(name: &str, files: &[ConfigFile]) -> Failure {
         format!("there are {}", names.join(", "))
     };
     failure.hint(format!("{known}; `-- {name}` starts the program of that name"))
-}
-
-/// Tells what is wrong with a configuration, with the advice of the first thing.
-fn misconfigured(error: &ConfigError) -> Failure {
-    let failure = Failure::configuration(error);
-    match error.problems().find_map(|problem| problem.advice()) {
-        Some(advice) => failure.hint(advice),
-        None => failure,
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod bare_client;
+#[cfg(test)]
+mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod canary;
 #[cfg(test)]
@@ -12,6 +14,8 @@ mod configuration;
 #[cfg(test)]
 mod described;
 mod http;
+#[cfg(test)]
+mod manage;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]

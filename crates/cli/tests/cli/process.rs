@@ -64,6 +64,13 @@ pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -
     running.finish()
 }
 
+/// Runs the command in a folder that is also the home folder, with further variables, to its end. It finds nothing of the
+/// person who runs the tests.
+#[track_caller]
+pub(crate) fn run_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Finished {
+    Running::start_at_home(args, folder, variables).finish()
+}
+
 /// Runs the command with a file as input and another as output.
 #[track_caller]
 pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Finished {
@@ -120,6 +127,18 @@ impl Running {
     pub(crate) fn start_in(args: &[&str], folder: &Path) -> Self {
         let mut command = command(args);
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    /// Starts the command in a folder that is also the home folder.
+    #[track_caller]
+    pub(crate) fn start_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut command = command(args);
+        for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+            command.env_remove(variable);
+        }
+        command.env("HOME", folder).envs(variables.iter().copied()).current_dir(folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self::spawn(command)
     }
 

@@ -1,10 +1,12 @@
 //! What a server says outside of any request.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use trunkline_protocol::{Members, Notification, Request};
+
+use crate::mailbox::Mailbox;
 
 /// Log messages and the like that wait to be looked at; beyond it the oldest is dropped.
 const MOST_NOTICES: usize = 256;
@@ -21,13 +23,13 @@ const MOST_QUESTIONS: usize = 16;
 /// than the first, and of everything else the oldest goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Aside {
-    shared: Arc<Shared>,
+    shared: Arc<Mailbox<State>>,
 }
 
 /// The other end of an [`Aside`].
 #[derive(Debug)]
 pub(crate) struct AsideReceiver {
-    shared: Arc<Shared>,
+    shared: Arc<Mailbox<State>>,
 }
 
 /// Something that a server said outside of any request.
@@ -44,11 +46,6 @@ pub(crate) enum AsideEvent {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
 struct State {
     notices: VecDeque<Notification>,
     /// The bytes that the notices have together.
@@ -56,12 +53,11 @@ struct State {
     questions: VecDeque<Request>,
     interrupted: bool,
     closed: bool,
-    waker: Option<Waker>,
 }
 
 /// Makes both ends.
 pub(crate) fn aside() -> (Aside, AsideReceiver) {
-    let shared = Arc::<Shared>::default();
+    let shared = Arc::<Mailbox<State>>::default();
     (Aside { shared: shared.clone() }, AsideReceiver { shared })
 }
 
@@ -84,12 +80,13 @@ impl Aside {
 
     /// Puts a question aside, or gives it back if too many wait; the carrier then refuses it.
     pub(crate) fn question(&self, question: Request) -> Result<(), Request> {
-        let mut refused = None;
         self.shared.change(|state| match state.questions.len() {
-            MOST_QUESTIONS.. => refused = Some(question),
-            _ => state.questions.push_back(question),
-        });
-        refused.map_or(Ok(()), Err)
+            MOST_QUESTIONS.. => Err(question),
+            _ => {
+                state.questions.push_back(question);
+                Ok(())
+            }
+        })
     }
 
     /// Says that nothing will ever come again.
@@ -106,44 +103,29 @@ impl Aside {
 impl AsideReceiver {
     /// Polls for what comes next.
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<AsideEvent> {
-        if let Some(question) = self.shared.lock().questions.pop_front() {
-            return Poll::Ready(AsideEvent::Question(question));
-        }
-        self.poll_next_but_questions(cx)
+        self.shared.poll(cx, |state| match state.questions.pop_front() {
+            Some(question) => Some(AsideEvent::Question(question)),
+            None => state.next_but_questions(),
+        })
     }
 
     /// Polls for what comes next, and lets questions wait.
     pub(crate) fn poll_next_but_questions(&self, cx: &mut Context<'_>) -> Poll<AsideEvent> {
-        let mut state = self.shared.lock();
-        if std::mem::take(&mut state.interrupted) {
-            return Poll::Ready(AsideEvent::Interrupted);
-        }
-        if let Some(notice) = state.take_notice() {
-            return Poll::Ready(AsideEvent::Notice(notice));
-        }
-        if std::mem::take(&mut state.closed) {
-            return Poll::Ready(AsideEvent::Closed);
-        }
-        state.waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Shared {
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
-        change(&mut state);
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.poll(cx, State::next_but_questions)
     }
 }
 
 impl State {
+    fn next_but_questions(&mut self) -> Option<AsideEvent> {
+        if std::mem::take(&mut self.interrupted) {
+            return Some(AsideEvent::Interrupted);
+        }
+        if let Some(notice) = self.take_notice() {
+            return Some(AsideEvent::Notice(notice));
+        }
+        std::mem::take(&mut self.closed).then_some(AsideEvent::Closed)
+    }
+
     fn take_notice(&mut self) -> Option<Notification> {
         let notice = self.notices.pop_front()?;
         self.bytes -= weight(&notice);

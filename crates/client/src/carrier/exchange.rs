@@ -7,6 +7,7 @@ use trunkline_protocol::{Notification, Raw};
 
 use super::asked::Asked;
 use super::channel::Waiting;
+use crate::error::Error;
 
 /// One request that is on its way, as a stream of what the server says within it.
 ///
@@ -118,6 +119,14 @@ impl fmt::Debug for Exchange {
         f.debug_struct("Exchange").field("over", &matches!(self.arrivals, Arrivals::Over)).finish()
     }
 }
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Error::from(self.clone()).fmt(f)
+    }
+}
+
+impl std::error::Error for Loss {}
 
 impl Loss {
     /// Says that the connection is gone, and the server may have seen the request.

@@ -1,17 +1,18 @@
 //! Changes that a session tells of by the way.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 
 use super::{Change, Watch};
 use crate::client::Client;
 use crate::error::Error;
+use crate::mailbox::Mailbox;
 
 /// The streams of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    state: Mutex<State>,
+    state: Mailbox<State>,
 }
 
 #[derive(Debug, Default)]
@@ -22,21 +23,19 @@ struct State {
     /// Resources that nobody watches any more, which the server does not know yet.
     abandoned: BTreeSet<String>,
     closed: bool,
-    waker: Option<Waker>,
 }
 
 /// Where changes wait for one stream to be read: a set, since a change that was not looked at is not told twice.
 #[derive(Debug)]
 struct Watcher {
     watch: Watch,
-    waiting: Mutex<Waiting>,
+    waiting: Mailbox<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     changes: BTreeSet<Change>,
     closed: bool,
-    waker: Option<Waker>,
 }
 
 /// A stream of the changes that a session tells of.
@@ -67,15 +66,10 @@ impl Watching {
     }
 
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Change>> {
-        let mut waiting = lock(&self.watcher.waiting);
-        if let Some(change) = waiting.changes.pop_first() {
-            return Poll::Ready(Some(change));
-        }
-        if waiting.closed {
-            return Poll::Ready(None);
-        }
-        waiting.waker = Some(cx.waker().clone());
-        Poll::Pending
+        self.watcher.waiting.poll(cx, |waiting| match waiting.changes.pop_first() {
+            Some(change) => Some(Some(change)),
+            None => waiting.closed.then_some(None),
+        })
     }
 }
 
@@ -88,69 +82,73 @@ impl Drop for Watching {
 impl Changes {
     /// Tells every stream that wants to know.
     pub(crate) fn publish(&self, change: &Change) {
-        let watchers: Vec<_> = lock(&self.state).watchers.iter().filter_map(Weak::upgrade).collect();
-        for watcher in watchers {
+        for watcher in self.state.look(|state| state.watchers()) {
             watcher.tell(change);
         }
     }
 
     /// Ends every stream.
     pub(crate) fn close(&self) {
-        let mut state = lock(&self.state);
-        state.closed = true;
-        let watchers: Vec<_> = state.watchers.iter().filter_map(Weak::upgrade).collect();
-        drop(state);
+        let watchers = self.state.look(|state| {
+            state.closed = true;
+            state.watchers()
+        });
         for watcher in watchers {
-            watcher.change(|waiting| waiting.closed = true);
+            watcher.waiting.change(|waiting| waiting.closed = true);
         }
     }
 
     /// Returns every resource that is watched.
     pub(crate) fn watched(&self) -> Vec<String> {
-        lock(&self.state).uris.keys().cloned().collect()
+        self.state.look(|state| state.uris.keys().cloned().collect())
     }
 
     /// Polls for a resource that the server need not tell of any more.
     pub(crate) fn poll_abandoned(&self, cx: &mut Context<'_>) -> Poll<String> {
-        let mut state = lock(&self.state);
-        while let Some(uri) = state.abandoned.pop_first() {
-            // Somebody may have come back to it meanwhile.
-            if !state.uris.contains_key(&uri) {
-                return Poll::Ready(uri);
+        self.state.poll(cx, |state| {
+            while let Some(uri) = state.abandoned.pop_first() {
+                // Somebody may have come back to it meanwhile.
+                if !state.uris.contains_key(&uri) {
+                    return Some(uri);
+                }
             }
-        }
-        state.waker = Some(cx.waker().clone());
-        Poll::Pending
+            None
+        })
     }
 
     fn add(&self, watch: Watch) -> Arc<Watcher> {
-        let mut state = lock(&self.state);
-        let waiting = Waiting { closed: state.closed, ..Waiting::default() };
-        let watcher = Arc::new(Watcher { watch, waiting: Mutex::new(waiting) });
-        state.watchers.retain(|watcher| watcher.strong_count() > 0);
-        state.watchers.push(Arc::downgrade(&watcher));
-        watcher
+        self.state.look(|state| {
+            let waiting = Waiting { closed: state.closed, ..Waiting::default() };
+            let watcher = Arc::new(Watcher { watch, waiting: Mailbox::new(waiting) });
+            state.watchers.retain(|watcher| watcher.strong_count() > 0);
+            state.watchers.push(Arc::downgrade(&watcher));
+            watcher
+        })
     }
 
     fn count(&self, uri: &str) {
-        *lock(&self.state).uris.entry(uri.to_owned()).or_default() += 1;
+        self.state.look(|state| *state.uris.entry(uri.to_owned()).or_default() += 1);
     }
 
     fn abandon(&self, uris: &[String]) {
-        let mut state = lock(&self.state);
-        for uri in uris {
-            let left = state.uris.get_mut(uri).map(|count| {
-                *count -= 1;
-                *count
-            });
-            if left == Some(0) {
-                state.uris.remove(uri);
-                state.abandoned.insert(uri.clone());
+        self.state.change(|state| {
+            for uri in uris {
+                let left = state.uris.get_mut(uri).map(|count| {
+                    *count -= 1;
+                    *count
+                });
+                if left == Some(0) {
+                    state.uris.remove(uri);
+                    state.abandoned.insert(uri.clone());
+                }
             }
-        }
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        });
+    }
+}
+
+impl State {
+    fn watchers(&self) -> Vec<Arc<Watcher>> {
+        self.watchers.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -159,7 +157,7 @@ impl Watcher {
         if !self.watch.wants(change) {
             return;
         }
-        self.change(|waiting| {
+        self.waiting.change(|waiting| {
             // Parts of a watched resource may be without number; from here on they are not told one by one.
             if waiting.changes.len() > Watch::MOST_URIS {
                 waiting.changes.clear();
@@ -169,16 +167,4 @@ impl Watcher {
             }
         });
     }
-
-    fn change(&self, change: impl FnOnce(&mut Waiting)) {
-        let mut waiting = lock(&self.waiting);
-        change(&mut waiting);
-        let waker = waiting.waker.take();
-        drop(waiting);
-        waker.into_iter().for_each(Waker::wake);
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

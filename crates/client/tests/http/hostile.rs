@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, Error, Limits};
 
-use crate::place::direct;
+use crate::place::{Place, direct};
 use crate::scripted::{Say, Scripted, Seen, text_event};
 use crate::within;
 
@@ -331,6 +332,31 @@ async fn a_message_that_http_with_sse_does_not_take_ends_the_connection_with_the
         panic!()
     };
     assert!(error.cause.contains("does not know the session (status 404)"), "{error}");
+}
+
+#[tokio::test]
+async fn a_message_that_http_with_sse_does_not_take_is_lost_alone() {
+    let place = Place::start().await;
+    let client = within(direct().connect(place.url("http", "/sse"))).await.unwrap();
+    assert_eq!(client.server().transport, "sse");
+    let running = Arc::new(Notify::new());
+    let began = running.clone();
+    let waiting = client.call("wait", json!({})).progress(move |_| began.notify_one()).into_future();
+    let waiting = tokio::spawn(waiting);
+    within(running.notified()).await;
+    for _ in 0..3 {
+        let larger_than_allowed = "x".repeat(5 << 20);
+        let refused = within(client.call("echo", json!({ "message": larger_than_allowed }))).await;
+        assert!(
+            matches!(&refused, Err(Error::Status { status: 413, may_have_run: false, .. })),
+            "{refused:?}"
+        );
+    }
+    let sum = within(client.call("add", json!({ "a": 2, "b": 3 }))).await.unwrap();
+    assert_eq!((sum.text().as_str(), waiting.is_finished()), ("5", false));
+    waiting.abort();
+    within(client.close()).await;
+    place.is_left_alone().await;
 }
 
 #[tokio::test]

@@ -10,11 +10,12 @@ use trunkline_server::protocol::model::{CallToolResult, ToolAnnotations};
 use trunkline_server::{Context, Server, Tool, ToolError};
 use trunkline_transport::process::{self, RunLimits};
 
+use super::flags::Flags;
 use super::{Program, ProgramError, Runner};
 use crate::audit::Doorkeeper;
 use crate::hints;
 use crate::run::{Child, Function, Reading, run_function};
-use crate::tree::{Leaf, Tree};
+use crate::tree::{Exposure, Leaf, Tree};
 
 impl Program {
     /// Makes a server of the program: its tools, made once, and its manifests.
@@ -22,8 +23,9 @@ impl Program {
     /// # Errors
     /// [`ProgramError`]: the program cannot be served.
     pub fn server(&self) -> Result<Server, ProgramError> {
-        let tree = Arc::new(Tree::exposing(self.command.clone(), &self.exposure)?);
+        let tree = Arc::new(self.tree()?);
         let runner = Arc::new(self.runner()?);
+        self.warn_of_idle_rules(&tree);
         let decide = |leaf: &Leaf| self.policy.decide(&self.words(leaf)).is_allowed();
         let shown = (0..tree.leaves().len()).filter(|at| tree.leaves().get(*at).is_some_and(decide));
         let tools: Vec<Tool> = shown.filter_map(|at| self.tool(&tree, at, &runner)).collect();
@@ -53,12 +55,25 @@ impl Program {
     /// # Errors
     /// [`ProgramError`]: the program cannot be served.
     pub fn decisions(&self) -> Result<Vec<(String, String, String)>, ProgramError> {
-        let tree = Tree::exposing(self.command.clone(), &self.exposure)?;
+        let tree = self.tree()?;
+        self.warn_of_idle_rules(&tree);
         let each = tree.leaves().iter().map(|leaf| {
             let words = self.words(leaf);
             (leaf.name().to_owned(), words.join(" "), self.policy.decide(&words).to_string())
         });
         Ok(each.collect())
+    }
+
+    fn warn_of_idle_rules(&self, tree: &Tree) {
+        let commands: Vec<Vec<String>> = tree.leaves().iter().map(|leaf| self.words(leaf)).collect();
+        self.policy.warn_of_idle_rules(&commands);
+    }
+
+    fn tree(&self) -> Result<Tree, ProgramError> {
+        // A child of ours has the flags by which it serves itself, and no value may be read as one of those either.
+        let is_itself = matches!(self.runner, Runner::Itself);
+        let as_run = is_itself.then(|| Flags::of(&self.flag).add_to_free(&self.command)).flatten();
+        Ok(Tree::exposing(self.command.clone(), &Exposure { as_run, ..self.exposure.clone() })?)
     }
 
     /// Returns the words of a command that policies are matched against.

@@ -56,19 +56,22 @@ impl Handler for Hub {
         let registry = self.inner.registry();
         match self.inner.route(&registry, call) {
             Routed::Answer(answer) => answer,
-            Routed::Unknown(call, refusal) => {
+            Routed::Unknown(call, refusal) if self.inner.unlisted().is_empty() => {
+                self.inner.unknown(call, refusal)
+            }
+            Routed::Unknown(call, _) => {
                 let unlisted = self.inner.unlisted();
-                if unlisted.is_empty() {
-                    return ready(Err(refusal));
-                }
                 let inner = self.inner.clone();
                 Box::pin(async move {
                     inner.learn(&unlisted, &call).await;
-                    let routed = inner.route(&inner.registry(), call);
+                    let registry = inner.registry();
+                    let routed = inner.route(&registry, call);
+                    drop(registry);
                     match routed {
                         Routed::Answer(answer) => answer.await,
-                        Routed::Unknown(_, refusal) => Err(refusal),
+                        // Who cannot be listed now is left out, and hurts nobody else.
                         Routed::Unlisted(call, _) => list(&inner.registry(), &call),
+                        Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
                     }
                 })
             }
@@ -215,7 +218,21 @@ impl Inner {
         }
     }
 
+    /// Answers a call of what nobody has. The server in this process may have more to say of a tool that is not there.
+    fn unknown(&self, call: Call, refusal: Refusal) -> Answer {
+        let servers = self.servers();
+        let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
+        match (own, call.method, call.name()) {
+            // One that it has, and that is not offered, is not called by guess.
+            (Some(own), Method::ToolsCall, Some(name)) if !own.has_tool(&name) => own.call(call),
+            _ => ready(Err(refusal)),
+        }
+    }
+
     fn relay(&self, server: &Arc<Upstream>, call: Call, params: Members) -> Routed {
+        if let Some(own) = server.in_process() {
+            return Routed::Answer(own.call(call));
+        }
         let errand = Errand { method: call.method, params, call };
         Routed::Answer(Box::pin(relay(server.clone(), errand, self.options.clone())))
     }

@@ -74,8 +74,9 @@ pub(super) fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         Error::Closed { cause, may_have_run } => {
             place.failed("upstream_lost", &format!("was lost: {cause}"), !may_have_run)
         }
-        Error::Status { status, may_have_run, .. } => {
-            place.failed("unreachable", &format!("answered with HTTP {status}"), !may_have_run)
+        Error::Status { may_have_run, .. } => {
+            let problem = error.to_string();
+            place.failed("unreachable", problem.trim_start_matches("the server "), !may_have_run)
         }
         Error::Unreachable(unreachable) => {
             place.failed("unreachable", &format!("unavailable: {}", unreachable.cause), true)

@@ -199,12 +199,16 @@ impl Upstream {
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let limits = &self.options.limits;
         let client = Limits::default();
+        let silent_for = config.timeout.unwrap_or(client.silent_for);
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(Limits {
+                message_bytes: limits.message_bytes,
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
-                silent_for: config.timeout.unwrap_or(client.silent_for),
+                silent_for,
+                // A time that somebody chose is not cut short by one that nobody did.
+                call_at_most: client.call_at_most.max(silent_for),
                 // Results are kept by whoever asked for them; here they would be kept twice.
                 cached: 0,
                 ..client
@@ -249,6 +253,8 @@ impl Upstream {
             return Ok(twin);
         }
         let connection = Connection::new(client, who, input, roots);
+        // One that nobody has needed is not needed from here on.
+        desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());
         drop(desk);
         mind::spawn(self, &connection);

@@ -26,6 +26,7 @@ use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
+use trunkline_server::Handler;
 
 use self::connection::Connection;
 pub(crate) use self::connection::Lease;
@@ -42,6 +43,8 @@ pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
+    /// The server itself, if it is part of the hub.
+    in_process: Option<Arc<dyn Handler>>,
     desk: Mutex<Desk>,
     /// Counts what happens to the desk, for those who wait for something to happen to it.
     pulse: channel::Sender<u64>,
@@ -83,6 +86,7 @@ impl Upstream {
             }
         }
         let upstream = Arc::new(Self {
+            in_process: options.connector.in_process(&config),
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
@@ -134,6 +138,11 @@ impl Upstream {
         self.asks_roots.load(Ordering::Acquire)
     }
 
+    /// Returns the server itself, if it is part of the hub.
+    pub(crate) fn in_process(&self) -> Option<&Arc<dyn Handler>> {
+        self.in_process.as_ref()
+    }
+
     /// Returns what is known of the server.
     pub(crate) fn known(&self) -> Option<Arc<Known>> {
         self.lock().known.clone()
@@ -145,13 +154,15 @@ impl Upstream {
         if !desk.offers() {
             return None;
         }
-        let rules: ToolRules = self.config.load().tools.clone();
+        let keeps_names = self.in_process.is_some();
+        let rules = if keeps_names { ToolRules::default() } else { self.config.load().tools.clone() };
         Some(Offer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
             catalogue: desk.catalogue.clone()?,
             instructions: desk.known.as_ref().and_then(|known| known.instructions.clone()),
+            keeps_names,
         })
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Sleep;
-use trunkline_protocol::envelope::{self, Incoming, Malformed};
+use trunkline_protocol::envelope::{self, Bounds, Incoming, Malformed};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
     Id, Message, Method, Notification, Raw, Refusal, Request, Response, Revision, emit, era,
@@ -25,6 +25,9 @@ const MOST_PER_TURN: usize = 256;
 
 /// How many times the bytes that requests may queue a peer may make us queue by what it asks.
 const ANSWERS_OVER_REQUESTS: usize = 2;
+
+/// What we wrote ourselves may be as deep as whoever called wanted it to be.
+const OURS: Bounds = Bounds { depth: usize::MAX, batch: 1 };
 
 /// The question that a server may ask without a call.
 const ROOTS: &str = "roots/list";
@@ -111,6 +114,7 @@ impl<C: Channel> Driver<C> {
             match received {
                 Some(Ok(message)) => self.receive(message)?,
                 Some(Err(ReceiveError::TooLong { limit })) => self.skip_too_long(limit),
+                Some(Err(ReceiveError::Untaken { message, why })) => self.lose_untaken(message, why),
                 // How a program ended needs no introduction.
                 Some(Err(ReceiveError::Broken(error)))
                     if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<Ended>) =>
@@ -134,6 +138,19 @@ impl<C: Channel> Driver<C> {
         if let Some((id, _)) = self.table.only() {
             self.finish(id, Arrived::Lost(Loss::malformed(problem)));
         }
+    }
+
+    /// A message that the server did not take is the end of the request that it is, and of nothing else.
+    fn lose_untaken(&mut self, message: Bytes, why: io::Error) {
+        tracing::debug!(%why, "a message was not taken");
+        let entry = match envelope::read(message, OURS) {
+            Ok(Incoming::One(Message::Request(request))) => self.table.take(&request.id),
+            _ => None,
+        };
+        let Some(entry) = entry else { return };
+        self.shared.places.add_permits(1);
+        let loss = why.downcast::<Loss>().unwrap_or_else(|why| Loss::may_have_reached(why.to_string()));
+        entry.slot.finish(Arrived::Lost(loss));
     }
 
     fn receive(&mut self, message: Bytes) -> Result<(), String> {

@@ -1,11 +1,11 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use trunkline_protocol::Notification;
 
 use crate::carrier::aside::{MOST_BYTES, says_the_same, weight};
 use crate::carrier::{Arrived, Asked};
+use crate::mailbox::Mailbox;
 
 /// Notices that wait for one request to be polled; beyond it the oldest is dropped, and whoever polls is told.
 const MOST_NOTICES: usize = 256;
@@ -18,7 +18,7 @@ const MOST_QUESTIONS: usize = 16;
 /// It is never full for long words: progress is merged, and so are changes that say the same.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    state: Mutex<State>,
+    state: Mailbox<State>,
 }
 
 #[derive(Debug, Default)]
@@ -29,13 +29,12 @@ struct State {
     questions: usize,
     skipped: bool,
     last: Option<Arrived>,
-    waker: Option<Waker>,
 }
 
 impl Slot {
     /// Leaves a notice.
     pub(super) fn notice(&self, notice: Notification) {
-        self.change(|state| {
+        self.state.change(|state| {
             if state.merges(&notice) {
                 return;
             }
@@ -48,57 +47,42 @@ impl Slot {
     /// Leaves a question; reports whether there was room for it, and settles it if not.
     #[must_use]
     pub(super) fn question(&self, question: Asked) -> bool {
-        let mut refused = None;
-        self.change(|state| {
+        let refused = self.state.change(|state| {
             if state.questions >= MOST_QUESTIONS {
-                refused = Some(question);
-            } else {
-                state.questions += 1;
-                state.before.push_back(Arrived::Question(question));
+                return Some(question);
             }
+            state.questions += 1;
+            state.before.push_back(Arrived::Question(question));
+            None
         });
         refused.map(Asked::settle).is_none()
     }
 
     /// Leaves the last word.
     pub(super) fn finish(&self, last: Arrived) {
-        self.change(|state| state.last = Some(last));
+        self.state.change(|state| state.last = Some(last));
     }
 
     /// Polls for the next word.
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Arrived> {
-        let mut state = self.lock();
-        if std::mem::take(&mut state.skipped) {
-            return Poll::Ready(Arrived::Skipped);
-        }
-        if let Some(arrived) = state.before.pop_front() {
-            state.taken(&arrived);
-            return Poll::Ready(arrived);
-        }
-        if let Some(last) = state.last.take() {
-            return Poll::Ready(last);
-        }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-        Poll::Pending
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
-        change(&mut state);
-        let waker = state.waker.take();
-        drop(state);
-        waker.into_iter().for_each(Waker::wake);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.poll(cx, State::next)
     }
 }
 
 impl State {
+    fn next(&mut self) -> Option<Arrived> {
+        if std::mem::take(&mut self.skipped) {
+            return Some(Arrived::Skipped);
+        }
+        match self.before.pop_front() {
+            Some(arrived) => {
+                self.taken(&arrived);
+                Some(arrived)
+            }
+            None => self.last.take(),
+        }
+    }
+
     /// Counts off what is not here any more.
     fn taken(&mut self, arrived: &Arrived) {
         match arrived {
@@ -141,6 +125,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use trunkline_protocol::envelope::{Bounds, Incoming, read_text};
     use trunkline_protocol::{Message, Raw};
 
@@ -219,13 +205,13 @@ mod tests {
         };
         for number in 0..100 {
             slot.notice(large(number, MOST_BYTES / 10));
-            assert!(slot.lock().bytes <= MOST_BYTES);
+            assert!(slot.state.look(|state| state.bytes) <= MOST_BYTES);
         }
         // One alone may be larger than the bound, since the bound for messages holds for it.
         slot.notice(large(100, 2 * MOST_BYTES));
         let said = said(&slot);
         assert_eq!(said.len(), 2);
         assert!(said[0] == "skipped" && said[1].contains("100"));
-        assert_eq!(slot.lock().bytes, 0);
+        assert_eq!(slot.state.look(|state| state.bytes), 0);
     }
 }

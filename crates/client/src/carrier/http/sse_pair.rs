@@ -37,7 +37,8 @@ const EXCERPT_BYTES: usize = 2048;
 /// A channel of HTTP+SSE, as in revision 2024-11-05: a stream of events brings messages, and each message of ours is a
 /// `POST` to the place that its first event named.
 ///
-/// Messages are posted one after another, since their order counts.
+/// Messages are posted one after another, since their order counts. One that is not taken is lost alone, as long as the
+/// stream is there.
 pub(crate) struct SsePair {
     http: HttpClient,
     place: Place,
@@ -47,7 +48,17 @@ pub(crate) struct SsePair {
     outgoing: VecDeque<String>,
     /// The bytes of what waits and of what is being posted.
     queued: usize,
-    posting: Option<(usize, BoxFuture<'static, io::Result<()>>)>,
+    posting: Option<(Bytes, BoxFuture<'static, Result<(), NotTaken>>)>,
+    /// What was not taken, until whoever reads is told.
+    untaken: Option<(Bytes, Loss)>,
+}
+
+/// Why a message was not taken.
+enum NotTaken {
+    /// There is no session any more that could take one.
+    SessionGone,
+    /// It is about this message alone.
+    Lost(Loss),
 }
 
 impl SsePair {
@@ -97,20 +108,21 @@ impl SsePair {
             outgoing: VecDeque::new(),
             queued: 0,
             posting: None,
+            untaken: None,
         })
     }
 
     /// Begins to post the message that waits longest.
     fn begin_next(&mut self) -> bool {
         let Some(message) = self.outgoing.pop_front() else { return false };
-        let size = message.len();
+        let message = Bytes::from(message);
         let request = HttpRequest {
             method: HttpMethod::POST,
             place: self.place.clone(),
             headers: self.post_headers.clone(),
-            body: message.into(),
+            body: message.clone(),
         };
-        self.posting = Some((size, post(self.http.clone(), request).boxed()));
+        self.posting = Some((message, post(self.http.clone(), request).boxed()));
         true
     }
 }
@@ -148,25 +160,33 @@ fn redirection(url: &Url, response: &HttpResponse) -> Option<Url> {
     if response.status.is_redirection() { url.join(location).ok() } else { None }
 }
 
-async fn post(http: HttpClient, request: HttpRequest) -> io::Result<()> {
+async fn post(http: HttpClient, request: HttpRequest) -> Result<(), NotTaken> {
     let sending = async {
-        let response = http.send(request).await.map_err(io::Error::other)?;
-        match response.status {
-            status if status.is_success() => {
+        let mut response = http.send(request).await.map_err(|error| NotTaken::Lost(lost(&error)))?;
+        if response.status == StatusCode::NOT_FOUND {
+            return Err(NotTaken::SessionGone);
+        }
+        match answer::judge_status(response.status, &response.headers, InSession::No) {
+            None => {
                 response.body.finish();
                 Ok(())
             }
-            StatusCode::NOT_FOUND => {
-                Err(io::Error::other("the server does not know the session (status 404)"))
+            Some(loss) => {
+                let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
+                Err(NotTaken::Lost(explain(loss, &beginning)))
             }
-            status => Err(io::Error::other(format!("the server refused a message with status {status}"))),
         }
     };
-    timeout(POSTED_WITHIN, sending).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    let late = || Err(NotTaken::Lost(Loss::may_have_reached("the server did not take the message in time")));
+    timeout(POSTED_WITHIN, sending).await.unwrap_or_else(|_| late())
 }
 
 impl Channel for SsePair {
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        if let Some((message, loss)) = self.untaken.take() {
+            let why = io::Error::other(loss);
+            return Poll::Ready(Some(Err(ReceiveError::Untaken { message, why })));
+        }
         loop {
             let event = match ready!(self.stream.poll_event(cx)) {
                 None => return Poll::Ready(None),
@@ -192,12 +212,27 @@ impl Channel for SsePair {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            if let Some((size, posting)) = &mut self.posting {
-                let size = *size;
+            // Whoever reads is told of the last one first, so that never more than one has to be kept.
+            if self.untaken.is_some() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if let Some((_, posting)) = &mut self.posting {
                 let outcome = ready!(posting.as_mut().poll(cx));
-                self.posting = None;
-                self.queued -= size;
-                outcome?;
+                let Some((message, _)) = self.posting.take() else { continue };
+                self.queued -= message.len();
+                match outcome {
+                    Ok(()) => {}
+                    Err(NotTaken::Lost(loss)) => {
+                        self.untaken = Some((message, loss));
+                        continue;
+                    }
+                    Err(NotTaken::SessionGone) => {
+                        return Poll::Ready(Err(io::Error::other(
+                            "the server does not know the session (status 404)",
+                        )));
+                    }
+                }
             }
             if !self.begin_next() {
                 return Poll::Ready(Ok(()));

@@ -1,0 +1,88 @@
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A place where one side leaves something for the other to find.
+///
+/// Nobody is woken, and nothing is dropped that was taken out, while the lock is held.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox<T> {
+    state: Mutex<State<T>>,
+}
+
+#[derive(Debug, Default)]
+struct State<T> {
+    content: T,
+    /// Who found nothing the last time.
+    waker: Option<Waker>,
+}
+
+impl<T> Mailbox<T> {
+    pub(crate) fn new(content: T) -> Self {
+        Self { state: Mutex::new(State { content, waker: None }) }
+    }
+
+    /// Changes what is there, and wakes whoever waits for that.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let mut state = self.lock();
+        let changed = change(&mut state.content);
+        let waker = state.waker.take();
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+        changed
+    }
+
+    /// Looks for something; whoever finds nothing is woken by the next change.
+    pub(crate) fn poll<R>(&self, cx: &mut Context<'_>, find: impl FnOnce(&mut T) -> Option<R>) -> Poll<R> {
+        let mut state = self.lock();
+        if let Some(found) = find(&mut state.content) {
+            return Poll::Ready(found);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Looks at what is there, or changes it where nobody waits for that.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+        look(&mut self.lock().content)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn whoever_finds_nothing_is_woken_once_by_the_next_change() {
+        let counted = Arc::<Counted>::default();
+        let waker = Waker::from(counted.clone());
+        let mut cx = Context::from_waker(&waker);
+        let mailbox = Mailbox::new(Vec::new());
+        assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Pending::<i32>);
+        mailbox.look(|content| content.push(1));
+        assert_eq!(counted.0.load(Ordering::SeqCst), 0);
+        mailbox.change(|content| content.push(2));
+        mailbox.change(|content| content.push(3));
+        assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+        assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Ready(3));
+    }
+}

@@ -13,6 +13,7 @@ mod client;
 mod configuration;
 #[cfg(test)]
 mod described;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

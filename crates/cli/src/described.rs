@@ -76,6 +76,13 @@ impl FromFile {
         commands.chain(self.manifests.as_ref().map(|_| "manifests")).collect()
     }
 
+    /// Returns the rule by which a command is not offered.
+    pub(crate) fn rule_against(&self, name: &str) -> Option<String> {
+        let command = self.commands.commands().iter().find(|command| command.name() == name)?;
+        let decision = self.commands.policy().decide(&[command.name()]);
+        (!decision.is_allowed()).then(|| decision.to_string())
+    }
+
     /// Finds a command by its name.
     ///
     /// # Errors

@@ -7,8 +7,9 @@ use clap::Args;
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName};
 use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
+use trunkline_server::Host;
 
-use super::serve::{EdgeArgs, HTTP, Offer, Place, Serving, in_runtime, is_for_http};
+use super::serve::{EdgeArgs, HTTP, Place, Serving, in_runtime, is_for_http};
 use crate::connect::{ReachArgs, Resolved, Way, Words, failed_to_connect, help, interrupted, resolve};
 use crate::exit::{Exit, Failure, say};
 use crate::signals::{Departure, Signals};
@@ -88,9 +89,14 @@ async fn bridge(
         hub = connect(args, resolved, only) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
-    let offer = Offer::Bridge(hub, visible_line(&resolved.label).into_owned());
-    let host = offer.host(options)?;
-    Serving { edge: &args.edge, offer: &offer, host, metrics, departure }.serve(place, signals).await
+    let host = Host::new(hub.clone(), options).map_err(|error| Failure::new(Exit::Failed, error))?;
+    let offer = visible_line(&resolved.label).into_owned();
+    let serving = Serving::new(&args.edge, offer, host, metrics, departure);
+    let served = serving.serve(place, signals).await;
+    if serving.departure.cut_short().is_none() {
+        hub.shutdown().await;
+    }
+    served
 }
 
 async fn connect(args: &BridgeArgs, resolved: &Resolved, only: Only) -> Result<Hub, Failure> {

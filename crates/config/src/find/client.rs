@@ -2,6 +2,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::places::{Places, Platform};
+use crate::file::Chosen;
 
 /// A program that keeps a list of MCP servers of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +72,13 @@ impl Client {
             Self::VsCode => Some(".vscode/mcp.json"),
             Self::ClaudeDesktop | Self::Windsurf => None,
         }
+    }
+
+    /// Returns every file that may have servers, those of the person first; what lies in a project is chosen by nobody.
+    pub(super) fn files(self, places: &Places, project: Option<&Path>) -> Vec<(PathBuf, Chosen)> {
+        let of_person = self.user_files(places).into_iter().map(|path| (path, Chosen::Named));
+        let in_project = project.and_then(|project| Some(project.join(self.project_file()?)));
+        of_person.chain(in_project.map(|path| (path, Chosen::Found))).collect()
     }
 
     /// Returns every file that may have servers of a person, older places among them.

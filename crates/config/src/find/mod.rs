@@ -2,12 +2,14 @@
 
 mod client;
 mod import;
+mod lookup;
 mod places;
 
 use std::path::{Path, PathBuf};
 
 pub use self::client::Client;
 pub use self::import::{Import, Scope, imports};
+pub use self::lookup::{Found, LookupError, look_up};
 pub use self::places::{Places, Platform};
 
 /// The files that are looked for in a folder, the first that is there applies.

@@ -69,6 +69,7 @@ impl Handler for Hub {
                     drop(registry);
                     match routed {
                         Routed::Answer(answer) => answer.await,
+                        // Who cannot be listed now is left out, and hurts nobody else.
                         Routed::Unlisted(call, _) => list(&inner.registry(), &call),
                         Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
                     }

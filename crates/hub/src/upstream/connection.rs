@@ -133,6 +133,11 @@ impl Connection {
         self.is_closing.load(Ordering::SeqCst)
     }
 
+    /// Has it looked at whether the connection is still of any use.
+    pub(super) fn stir(&self) {
+        self.stirred.notify_waiters();
+    }
+
     /// Waits until the connection is to be ended.
     pub(super) async fn closing(&self) {
         loop {

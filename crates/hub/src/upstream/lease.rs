@@ -253,6 +253,8 @@ impl Upstream {
             return Ok(twin);
         }
         let connection = Connection::new(client, who, input, roots);
+        // One that nobody has needed is not needed from here on.
+        desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());
         drop(desk);
         mind::spawn(self, &connection);

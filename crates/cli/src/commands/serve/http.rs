@@ -25,7 +25,7 @@ pub(super) async fn serve(
     wanted: &ListenAddress,
     signals: Signals,
 ) -> Result<(), Failure> {
-    let Serving { edge, offer, host, metrics, departure } = serving;
+    let Serving { edge, host, metrics, departure, .. } = serving;
     let args = &edge.http;
     args.check_paths()?;
     let authenticator = args.authenticator()?;
@@ -36,7 +36,7 @@ pub(super) async fn serve(
     let probes = |audience| Probes {
         departure: departure.clone(),
         metrics: metrics.clone(),
-        gateway: offer.gateway().cloned(),
+        gateway: serving.gateway().cloned(),
         audience,
     };
     let admin = admin(args, host, probes(Audience::Operators)).await?;
@@ -49,7 +49,7 @@ pub(super) async fn serve(
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
     announce(serving, address, warning);
-    let keeping = offer.begin().await;
+    let keeping = serving.begin().await;
     let drained = tokio::select! {
         never = departure.follow(signals, args.drain_delay) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
@@ -162,8 +162,7 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
 
 fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     let http = &serving.edge.http;
-    let offer = serving.offer;
-    let builtin = &*offer.names();
+    let builtin = &*serving.offer;
     let banner = Banner {
         address,
         path: &http.path,
@@ -172,12 +171,14 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
         token: http.auth.is_some(),
         tls: !http.tls.is_empty(),
     };
+    if let Some(gateway) = serving.gateway() {
+        gateway.set_url(banner.url());
+    }
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
         say(&banner.to_string());
     }
-    super::tell_listing(&serving.edge.log, offer);
     if http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }

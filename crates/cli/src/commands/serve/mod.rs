@@ -9,15 +9,17 @@ mod options;
 mod plan;
 mod stdio;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
 use trunkline_server::{Host, HostOptions, Metrics};
 
-pub(crate) use self::offer::Offer;
+use self::gateway::Gateway;
+use self::offer::Offer;
 pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
-use crate::exit::{Exit, Failure, say};
-use crate::logging::{Level, LogArgs};
+use crate::exit::{Exit, Failure};
+use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 use crate::values::ListenAddress;
 
@@ -29,13 +31,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let place = if args.stdio { Place::Stdio } else { Place::Http(&args.address) };
     place.begin_log(&args.edge)?;
     let departure = Departure::default();
-    let mut options = args.edge.host_options(&departure)?;
-    let metrics = place.count(&mut options);
-    options.env = args.env();
     in_runtime(place, async |signals| {
         let offer = Offer::of(args)?;
+        let mut options = args.edge.host_options(&departure)?;
+        let metrics = place.count(&mut options);
+        options.env = args.env();
         let host = offer.host(options)?;
-        Serving { edge: &args.edge, offer: &offer, host, metrics, departure }.serve(place, signals).await
+        let serving = Serving {
+            follows: Some(&offer),
+            ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
+        };
+        let served = serving.serve(place, signals).await;
+        offer.end().await;
+        served
     })
 }
 
@@ -69,28 +77,55 @@ impl Place<'_> {
 /// Something that is ready to be served.
 #[derive(Debug)]
 pub(crate) struct Serving<'a> {
-    pub(crate) edge: &'a EdgeArgs,
-    pub(crate) offer: &'a Offer,
-    pub(crate) host: Host,
-    pub(crate) metrics: Metrics,
+    edge: &'a EdgeArgs,
+    /// What it is, for a person to read.
+    offer: String,
+    host: Host,
+    metrics: Metrics,
     pub(crate) departure: Departure,
+    /// What has to be begun once it is served, and followed from then on.
+    follows: Option<&'a Offer>,
 }
 
-impl Serving<'_> {
+impl<'a> Serving<'a> {
+    /// Makes ready what needs nothing done beside it.
+    pub(crate) fn new(
+        edge: &'a EdgeArgs,
+        offer: String,
+        host: Host,
+        metrics: Metrics,
+        departure: Departure,
+    ) -> Self {
+        Self { edge, offer, host, metrics, departure, follows: None }
+    }
+
     /// Serves until the peer is gone or a signal comes.
     ///
     /// # Errors
     /// What was configured cannot be used, the transport fails, or calls had to be ended.
     pub(crate) async fn serve(&self, place: Place<'_>, signals: Signals) -> Result<(), Failure> {
-        let served = match place {
+        match place {
             Place::Stdio => stdio::serve(self, signals).await,
             Place::Http(address) => http::serve(self, address, signals).await,
-        };
-        // What is left of programs after a second signal ends with us.
-        if self.departure.cut_short().is_none() {
-            self.offer.end().await;
         }
-        served
+    }
+
+    fn gateway(&self) -> Option<&Gateway> {
+        self.follows.and_then(Offer::gateway)
+    }
+
+    /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
+    async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
+        let begun = match self.follows {
+            Some(offer) => Some(offer.begin().await),
+            None => None,
+        };
+        async move {
+            match begun {
+                Some(keeping) => keeping.await,
+                None => std::future::pending().await,
+            }
+        }
     }
 }
 
@@ -115,16 +150,6 @@ where
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
     done
-}
-
-/// Tells which programs are started, before any of them is.
-fn tell_listing(log: &LogArgs, offer: &Offer) {
-    let listing = offer.listing();
-    if log.stderr_is_json() {
-        listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
-    } else if !listing.is_empty() {
-        say(&format!("{listing}\n"));
-    }
 }
 
 fn install_signals() -> Result<Signals, Failure> {

@@ -1,24 +1,22 @@
 use std::convert::Infallible;
+use std::task::Poll;
 
 use trunkline_config::ServerConfig;
-use trunkline_hub::Hub;
 use trunkline_server::{Host, HostOptions};
 
 use super::ServeArgs;
-use super::gateway::Gateway;
+use super::gateway::{Gateway, begin};
 use super::plan::Source;
 use crate::builtin::{self, Builtin};
 use crate::exit::{Exit, Failure};
 
-/// What is served: built-in servers as they are, what a file says, or one server in whose place we stand.
+/// What is served: built-in servers as they are, or what a file says.
 #[derive(Debug)]
-pub(crate) enum Offer {
+pub(super) enum Offer {
     /// Without a file: no hub is in the way.
     Builtin(Vec<Builtin>),
     /// The hub of a file, and the servers that it begins with.
     Hub(Gateway, Vec<ServerConfig>),
-    /// The bridge to one server, and what that is called for a person to read.
-    Bridge(Hub, String),
 }
 
 impl Offer {
@@ -43,25 +41,19 @@ impl Offer {
     ///
     /// # Errors
     /// There is no key for state.
-    pub(crate) fn host(&self, options: HostOptions) -> Result<Host, Failure> {
+    pub(super) fn host(&self, options: HostOptions) -> Result<Host, Failure> {
         match self {
             Self::Builtin(builtin) => builtin::server(builtin).host(options),
             Self::Hub(gateway, _) => Host::new(gateway.hub().clone(), options).map_err(Into::into),
-            Self::Bridge(hub, _) => Host::new(hub.clone(), options).map_err(Into::into),
         }
         .map_err(|error| Failure::new(Exit::Failed, error))
     }
 
     pub(super) fn gateway(&self) -> Option<&Gateway> {
         match self {
-            Self::Builtin(_) | Self::Bridge(..) => None,
+            Self::Builtin(_) => None,
             Self::Hub(gateway, _) => Some(gateway),
         }
-    }
-
-    /// Lists the servers that are started or connected to, for a person to read before that happens.
-    pub(super) fn listing(&self) -> String {
-        self.gateway().map(Gateway::listing).unwrap_or_default()
     }
 
     /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
@@ -69,13 +61,12 @@ impl Offer {
     pub(super) async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
         let mut begun = None;
         if let Self::Hub(gateway, servers) = self {
+            gateway.tell_all();
             let (gateway, servers) = (gateway.clone(), servers.clone());
             let mut keeping = Box::pin(async move { gateway.keep(servers).await });
             // The servers are made known before the first of them is waited for.
-            tokio::select! {
-                biased;
-                never = &mut keeping => match never {},
-                () = std::future::ready(()) => {}
+            if let Poll::Ready(never) = begin(&mut keeping).await {
+                match never {}
             }
             begun = Some(keeping);
         }
@@ -89,10 +80,8 @@ impl Offer {
 
     /// Ends every program that was started.
     pub(super) async fn end(&self) {
-        match self {
-            Self::Builtin(_) => {}
-            Self::Hub(gateway, _) => gateway.shutdown().await,
-            Self::Bridge(hub, _) => hub.shutdown().await,
+        if let Some(gateway) = self.gateway() {
+            gateway.shutdown().await;
         }
     }
 
@@ -101,7 +90,6 @@ impl Offer {
         match self {
             Self::Builtin(builtin) => builtin::names(builtin),
             Self::Hub(gateway, _) => gateway.summary(),
-            Self::Bridge(_, name) => name.clone(),
         }
     }
 }

@@ -13,11 +13,9 @@ use crate::signals::Signals;
 /// The transport fails, or calls had to be ended.
 pub(super) async fn serve(serving: &Serving<'_>, signals: Signals) -> Result<(), Failure> {
     let Serving { edge, offer, host, departure, .. } = serving;
-    super::tell_listing(&edge.log, offer);
-    let keeping = offer.begin().await;
+    let keeping = serving.begin().await;
     if std::io::stderr().is_terminal() {
-        let names = offer.names();
-        say(&format!("trunkline serves {names}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
+        say(&format!("trunkline serves {offer}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
     }
     let served = tokio::select! {
         never = departure.follow(signals, Duration::ZERO) => match never {},

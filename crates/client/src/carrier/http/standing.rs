@@ -27,9 +27,10 @@ pub(super) fn begin(shared: &Arc<Shared>) {
 /// Keeps the stream open for as long as the server offers it.
 async fn drive(shared: Arc<Shared>, settle: watch::Sender<bool>) {
     let mut resumption = Resumption::default();
+    let session = shared.session_number();
     loop {
         let opened = Instant::now();
-        let stream = shared.open_stream(resumption.last()).await;
+        let stream = shared.open_stream(session, resumption.last()).await;
         settle.send_replace(true);
         let failed = match stream {
             Ok(events) => {

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use trunkline_client::{Builder, Client, Limits, LogMessage};
 
@@ -23,7 +22,7 @@ pub(crate) fn builder(
 ) -> Result<Builder, Failure> {
     let mut builder = Way::new(&args.reach, resolved)?.prepare(Client::builder().input(person.clone()));
     if let Some(timeout) = args.reach.timeout.or(resolved.timeout()) {
-        builder = builder.limits(limits(timeout));
+        builder = builder.limits(Limits::default().silent_for(timeout));
     }
     if let Some(level) = args.log_level {
         let screen = Arc::clone(screen);
@@ -34,18 +33,6 @@ pub(crate) fn builder(
         });
     }
     Ok(builder)
-}
-
-/// Lets a server be silent for as long as it was said; nothing may then end sooner because of another limit.
-fn limits(silent_for: Duration) -> Limits {
-    let usual = Limits::default();
-    Limits {
-        silent_for,
-        call_at_most: usual.call_at_most.max(silent_for),
-        connect_within: silent_for,
-        probe_within: usual.probe_within.min(silent_for),
-        ..usual
-    }
 }
 
 /// Writes a message of a server's log for a person.

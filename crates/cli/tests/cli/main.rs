@@ -13,7 +13,11 @@ mod client;
 mod configuration;
 #[cfg(test)]
 mod described;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod hub;
 #[cfg(test)]
 mod manage;
 #[cfg(test)]

@@ -29,6 +29,19 @@ use crate::edge::Edge;
 use crate::error::{Error, Unreachable};
 use crate::limits::Limits;
 
+/// Which transport is spoken to an `http` address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OverHttp {
+    /// Whichever the server turns out to have; HTTP+SSE is tried last.
+    #[default]
+    Any,
+    /// Streamable HTTP alone.
+    Streamable,
+    /// HTTP+SSE alone, without trying anything else first.
+    Sse,
+}
+
 /// What a connection is to be made with.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -38,6 +51,7 @@ pub(crate) struct Plan {
     pub(crate) pin: Option<Revision>,
     /// Whether any older revision of the same era will do.
     pub(crate) whole_era: bool,
+    pub(crate) over_http: OverHttp,
     pub(crate) limits: Limits,
     /// HTTP headers that go with every request.
     pub(crate) headers: Vec<(String, Secret)>,
@@ -136,7 +150,7 @@ pub(crate) async fn connect(
         Target::Url(url) => http::connect(&url, plan, attempts).await,
         Target::Name { name, .. } => Err(Error::Invalid(format!(
             "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its path \
-             before it, or resolve the name in a configuration first"
+             before it; a name in a configuration is looked up with the feature `config`"
         ))),
         Target::Unreadable(error) => Err(Error::Invalid(error.to_string())),
         other => Err(Error::Unsupported(format!("cannot connect to {other}"))),

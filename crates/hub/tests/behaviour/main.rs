@@ -8,9 +8,17 @@
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 
+mod addresses;
+mod attribution;
 mod by_hand;
+mod content;
 mod naming;
+mod parked;
 mod passing;
+mod pooling;
+mod programs;
+mod refusing;
 mod replacing;
+mod supervision;
 mod support;
 mod switching;

@@ -171,12 +171,14 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
         token: http.auth.is_some(),
         tls: !http.tls.is_empty(),
     };
+    if let Some(gateway) = serving.gateway() {
+        gateway.set_url(banner.url());
+    }
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
         say(&banner.to_string());
     }
-    serving.tell_listing();
     if http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }

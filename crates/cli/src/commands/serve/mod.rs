@@ -18,7 +18,7 @@ use trunkline_server::{Host, HostOptions, Metrics};
 use self::gateway::Gateway;
 use self::offer::Offer;
 pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 use crate::values::ListenAddress;
@@ -112,16 +112,6 @@ impl<'a> Serving<'a> {
 
     fn gateway(&self) -> Option<&Gateway> {
         self.follows.and_then(Offer::gateway)
-    }
-
-    /// Tells which programs are started, before any of them is.
-    fn tell_listing(&self) {
-        let listing = self.follows.map(Offer::listing).unwrap_or_default();
-        if self.edge.log.stderr_is_json() {
-            listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
-        } else if !listing.is_empty() {
-            say(&format!("{listing}\n"));
-        }
     }
 
     /// Begins what has to be done beside serving, and returns the rest of it, which never ends.

@@ -1,10 +1,11 @@
 use std::convert::Infallible;
+use std::task::Poll;
 
 use trunkline_config::ServerConfig;
 use trunkline_server::{Host, HostOptions};
 
 use super::ServeArgs;
-use super::gateway::Gateway;
+use super::gateway::{Gateway, begin};
 use super::plan::Source;
 use crate::builtin::{self, Builtin};
 use crate::exit::{Exit, Failure};
@@ -55,23 +56,17 @@ impl Offer {
         }
     }
 
-    /// Lists the servers that are started or connected to, for a person to read before that happens.
-    pub(super) fn listing(&self) -> String {
-        self.gateway().map(Gateway::listing).unwrap_or_default()
-    }
-
     /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
     /// returns connects to them, follows the file, and never ends.
     pub(super) async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
         let mut begun = None;
         if let Self::Hub(gateway, servers) = self {
+            gateway.tell_all();
             let (gateway, servers) = (gateway.clone(), servers.clone());
             let mut keeping = Box::pin(async move { gateway.keep(servers).await });
             // The servers are made known before the first of them is waited for.
-            tokio::select! {
-                biased;
-                never = &mut keeping => match never {},
-                () = std::future::ready(()) => {}
+            if let Poll::Ready(never) = begin(&mut keeping).await {
+                match never {}
             }
             begun = Some(keeping);
         }

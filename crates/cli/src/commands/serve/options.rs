@@ -51,6 +51,10 @@ pub(crate) struct ServeArgs {
     /// How tools of servers are called, else {server}__{tool}
     #[arg(long, value_name = "TEMPLATE")]
     pub(super) names: Option<NameTemplate>,
+    /// Where those who run the hub talk to it, else where it follows
+    /// from the file; a socket for this user alone
+    #[arg(verbatim_doc_comment, long, value_name = "PATH")]
+    pub(super) admin_socket: Option<PathBuf>,
     /// A variable that tools may see: of this process over standard input,
     /// of the caller's X-Env-NAME header over HTTP; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use trunkline_client::protocol::Revision;
-use trunkline_client::transport::Target;
+use trunkline_client::transport::{Opener, Target};
 use trunkline_client::{BoxFuture, Builder, Client, Error};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName, Start};
 use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
@@ -40,6 +40,11 @@ impl Town {
         let shutdown = options.shutdown.clone();
         let host = Host::new(handle.clone(), options).unwrap();
         self.put(name, Ok(host.into()), Some(shutdown), Some(pin));
+    }
+
+    /// Lets something that opens channels live here.
+    pub(crate) fn script(&self, name: &str, opener: Opener, pin: Revision) {
+        self.put(name, Ok(opener.into()), None, Some(pin));
     }
 
     /// Lets nobody live here, for a reason.

@@ -7,6 +7,8 @@ mod args;
 mod ask;
 mod builtin;
 mod commands;
+#[cfg(test)]
+mod config_schema;
 mod connect;
 mod described;
 mod doctor;

@@ -9,7 +9,6 @@ mod protocol;
 #[cfg(unix)]
 mod socket;
 
-#[allow(unused_imports, reason = "the commands that act on a running hub use it")]
 pub(crate) use self::client::{AdminError, Hub};
 #[cfg_attr(not(unix), expect(unused_imports, reason = "there is no socket"))]
 pub(crate) use self::place::of_config;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use trunkline_protocol::model::Implementation;
 use trunkline_protocol::{Era, Level, Revision};
 use trunkline_transport::dial::Dialer;
+use trunkline_transport::process::{Line, Observer};
 use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
@@ -28,6 +29,7 @@ pub struct Builder {
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
     on_log: Option<Arc<LogFn>>,
+    on_line: Option<Observer>,
     level: Option<Level>,
     verdicts: Verdicts,
     dialer: Dialer,
@@ -44,6 +46,7 @@ impl Default for Builder {
             headers: Vec::new(),
             env: Vec::new(),
             on_log: None,
+            on_line: None,
             level: None,
             verdicts: Verdicts::default(),
             dialer: Dialer::default(),
@@ -105,6 +108,15 @@ impl Builder {
     /// Tells a function of every log message of the server.
     pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
         self.on_log = Some(Arc::new(tell));
+        self
+    }
+
+    /// Tells a function of every line that a program which is started writes beside the protocol: to its standard error, and
+    /// to its standard output where it is no message.
+    ///
+    /// Without it the last lines of standard error are in the error if the program ends, and all others are dropped.
+    pub fn on_line(mut self, tell: impl Fn(&Line<'_>) + Send + Sync + 'static) -> Self {
+        self.on_line = Some(Arc::new(tell));
         self
     }
 
@@ -170,6 +182,7 @@ impl Builder {
             limits: self.limits.unwrap_or_default(),
             headers: self.headers,
             env: self.env,
+            on_line: self.on_line,
             verdicts: self.verdicts,
             dialer: self.dialer,
             ids: Ids::default(),

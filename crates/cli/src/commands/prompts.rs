@@ -6,7 +6,7 @@ use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, 
 use crate::exit::Failure;
 use crate::render::array;
 use crate::schema::prompt_signature;
-use crate::terminal::{first_line, fit, visible_line};
+use crate::terminal::{first_line, fit, visible_line, wrap};
 
 use super::tools::left_out_line;
 
@@ -43,11 +43,14 @@ async fn list(session: &Session) -> Result<(), Failure> {
     if session.args.json {
         return print(&format!("{}\n", array(prompts.iter().map(trunkline_client::Received::raw))));
     }
+    if prompts.is_empty() {
+        session.screen.say("the server lists no prompts\n");
+    }
     let sheet = session.sheet;
     let columns = sheet.columns.saturating_sub(4);
     let mut text = String::new();
     for prompt in prompts.iter() {
-        text.push_str(&format!("{}\n", sheet.style.bold(&prompt_signature(prompt))));
+        text.push_str(&format!("{}\n", sheet.style.bold(&wrap(&prompt_signature(prompt), sheet.columns, 8))));
         if let Some(line) = prompt.description.as_deref().map(first_line).filter(|line| !line.is_empty()) {
             text.push_str(&format!("    {}\n", fit(&line, columns)));
         }

@@ -7,7 +7,7 @@ use trunkline_protocol::model::{Resource, ResourceTemplate};
 use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
-use crate::terminal::{first_line, table, visible_line};
+use crate::terminal::{first_line, table_by_first, visible_line};
 
 use super::tools::left_out_line;
 
@@ -54,18 +54,21 @@ async fn list(session: &Session) -> Result<(), Failure> {
         let templates = array(templates.iter().map(trunkline_client::Received::raw));
         return print(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
     }
+    if resources.is_empty() && templates.is_empty() {
+        session.screen.say("the server lists no resources\n");
+    }
     let sheet = session.sheet;
     let rows: Vec<_> = resources.iter().map(|resource| resource_row(resource)).collect();
     let mut text = String::new();
     if !rows.is_empty() {
-        text.push_str(&table(&head("URI"), &rows, sheet.columns));
+        text.push_str(&table_by_first(&head("URI"), &rows, sheet.columns));
     }
     let rows: Vec<_> = templates.iter().map(|template| template_row(template)).collect();
     if !rows.is_empty() {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&table(&head("TEMPLATE"), &rows, sheet.columns));
+        text.push_str(&table_by_first(&head("TEMPLATE"), &rows, sheet.columns));
     }
     print(&text)
 }

@@ -8,7 +8,7 @@ use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, 
 use crate::exit::{Exit, Failure};
 use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
-use crate::terminal::{Sheet, first_line, fit, visible, visible_line};
+use crate::terminal::{Sheet, first_line, fit, visible, visible_line, wrap};
 
 /// List the tools of a server as signatures
 #[derive(Debug, Args)]
@@ -60,6 +60,9 @@ async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(
     if session.args.json {
         return print(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
     }
+    if chosen.is_empty() {
+        session.screen.say("the server lists no tools\n");
+    }
     let show = if args.schema { show_whole } else { show_short };
     print(&chosen.iter().map(|tool| show(tool, session.sheet)).collect::<String>())
 }
@@ -90,11 +93,16 @@ fn show_short(tool: &Received<Tool>, sheet: Sheet) -> String {
     let description = tool.description.as_deref().map(first_line).filter(|line| !line.is_empty());
     let description =
         description.map(|line| format!("    {}\n", fit(&line, sheet.columns.saturating_sub(4))));
-    format!("{}\n{}", sheet.style.bold(&tool_signature(tool)), description.unwrap_or_default())
+    format!("{}\n{}", head(tool, sheet), description.unwrap_or_default())
+}
+
+/// Writes the signature; what does not fit on its line stands farther in than what is said about it.
+fn head(tool: &Tool, sheet: Sheet) -> String {
+    sheet.style.bold(&wrap(&tool_signature(tool), sheet.columns, 8))
 }
 
 fn show_whole(tool: &Received<Tool>, sheet: Sheet) -> String {
-    let mut text = format!("{}\n", sheet.style.bold(&tool_signature(tool)));
+    let mut text = format!("{}\n", head(tool, sheet));
     for (what, words) in [("title", &tool.title), ("description", &tool.description)] {
         if let Some(words) = words {
             text.push_str(&section(what, visible(words).trim_end()));

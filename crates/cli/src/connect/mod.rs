@@ -11,7 +11,7 @@ mod runtime;
 mod session;
 mod words;
 
-pub(crate) use self::build::{builder, shows_credentials};
+pub(crate) use self::build::{builder, output_line, shows_credentials};
 pub(crate) use self::failure::{failed, failed_to_connect};
 pub(crate) use self::input::read_input;
 pub(crate) use self::options::{AskArgs, ConnectArgs, help};

@@ -7,6 +7,7 @@ use trunkline_protocol::{Era, Level, Revision};
 use crate::ask::GivenAnswer;
 use crate::values::{
     EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration, parse_level, parse_revision,
+    parse_size,
 };
 
 /// How a server is reached, and how what it says is printed: the same for every command.
@@ -39,6 +40,9 @@ pub(crate) struct ConnectArgs {
     /// How long the server may be silent
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Target")]
     pub(crate) timeout: Option<Duration>,
+    /// The longest message of a server; 64MiB if not said
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Target")]
+    pub(crate) max_message: Option<usize>,
     /// The file that names are looked up in
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Target")]
     pub(crate) config: Option<PathBuf>,
@@ -48,8 +52,9 @@ pub(crate) struct ConnectArgs {
     /// Print nothing but the result and what went wrong
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Print how the server was reached, and progress
-    /// without a terminal too
+    /// Print how the server was reached, what a program
+    /// writes beside the protocol, and progress without a
+    /// terminal too
     #[arg(verbatim_doc_comment, short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Print the server's log messages from this level on

@@ -1,10 +1,11 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use trunkline_client::{LeftOut, Received};
+use trunkline_client::Received;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use super::listed::Listed;
+use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
@@ -44,11 +45,10 @@ pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
 }
 
 async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(), Failure> {
-    let all = session.client.tools().await.map_err(failed)?;
-    for left_out in &all.left_out {
-        session.screen.say(&left_out_line("tool", left_out));
-    }
-    let chosen = choose(&all, names)?;
+    let declared = session.client.server().capabilities.tools.is_some();
+    let all = Listed::new(session.client.tools().await, declared)?;
+    all.tell_of_left_out("tool", session);
+    let chosen = choose(all.items(), names)?;
     if let Some(vendor) = args.format {
         let tools: Vec<&Tool> = chosen.iter().map(|tool| &***tool).collect();
         let (value, renamed) = export(&tools, vendor);
@@ -82,11 +82,6 @@ pub(crate) fn unknown_tool(name: &str, all: &[Received<Tool>]) -> Failure {
     let names = all.iter().map(|tool| tool.name.as_str());
     let failure = Failure::new(Exit::Usage, format!("there is no tool `{name}`"));
     failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
-}
-
-/// Says that something was left out of a list, and why.
-pub(crate) fn left_out_line(kind: &str, left_out: &LeftOut) -> String {
-    format!("{kind} `{}` is left out: {}\n", visible_line(&left_out.name), visible_line(&left_out.reason))
 }
 
 fn show_short(tool: &Received<Tool>, sheet: Sheet) -> String {

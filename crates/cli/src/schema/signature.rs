@@ -174,7 +174,7 @@ mod tests {
         check(
             "a\u{1b}[2J",
             &properties(r#""x\r":{"default":"\u001b]0;t\u0007 and so on and on and on"}"#, ""),
-            "a\\x1b[2J([x\\r = \"\\u001b]0;t\\u0007 and s…])",
+            "a\\x1b[2J([x\\r = \"\\u001b]0;t\\u0007 and s…\"])",
         );
     }
 

@@ -14,6 +14,7 @@ import {
 import * as checks from './checks.mjs';
 import { CAPABILITIES, Peer } from './peer.mjs';
 import { CHECK_LIMIT_MS, readArguments, Report, within } from './report.mjs';
+import * as told from './told.mjs';
 
 class PeerV1 extends Peer {
     constructor(client, options) {
@@ -62,7 +63,7 @@ transport.setProtocolVersion = version => {
 try {
     await within(CHECK_LIMIT_MS, client.connect(transport));
     report.ok('connect');
-    await checks.run(report, peer);
+    await (options.told ? told.run(peer) : checks.run(report, peer));
     await report.close(async () => {
         await transport.terminateSession?.();
         await client.close();

@@ -5,6 +5,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import * as checks from './checks.mjs';
 import { CAPABILITIES, Peer } from './peer.mjs';
 import { CHECK_LIMIT_MS, readArguments, Report, within } from './report.mjs';
+import * as told from './told.mjs';
 
 const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
@@ -54,7 +55,7 @@ const transport = options.url
 try {
     await within(CHECK_LIMIT_MS, client.connect(transport));
     report.ok('connect');
-    await checks.run(report, peer);
+    await (options.told ? told.run(peer) : checks.run(report, peer));
     await report.close(async () => {
         if (!peer.modern) {
             await transport.terminateSession?.();

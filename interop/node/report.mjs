@@ -70,10 +70,10 @@ export async function within(milliseconds, promise) {
     }
 }
 
-// Reads `[--mode MODE] (--url URL | -- COMMAND [ARGUMENT…])`.
+// Reads `[--mode MODE] [--told] (--url URL | -- COMMAND [ARGUMENT…])`.
 export function readArguments(modes) {
     const { values, positionals } = parseArgs({
-        options: { mode: { type: 'string', default: modes[0] }, url: { type: 'string' } },
+        options: { mode: { type: 'string', default: modes[0] }, told: { type: 'boolean' }, url: { type: 'string' } },
         allowPositionals: true
     });
     if (!modes.includes(values.mode)) {
@@ -82,7 +82,7 @@ export function readArguments(modes) {
     if (Boolean(values.url) === positionals.length > 0) {
         throw new Error('give either --url URL or -- COMMAND');
     }
-    return { mode: values.mode, url: values.url, command: positionals };
+    return { mode: values.mode, told: values.told, url: values.url, command: positionals };
 }
 
 // Fails the running check with `why` unless the condition holds.

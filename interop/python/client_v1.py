@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import checks
 import report
+import told
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
@@ -157,7 +158,7 @@ async def main() -> None:
             read, write = (await stack.enter_async_context(transport(options)))[:2]
             await peer.connect(stack, read, write)
             results.ok("connect")
-            await checks.run(results, peer, complaints)
+            await (told.run(peer) if options.told else checks.run(results, peer, complaints))
             leaving = time.monotonic()
     except Exception as error:
         results.not_ok("connection", report.explain(error))

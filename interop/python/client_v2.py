@@ -10,6 +10,7 @@ import anyio
 import checks
 import mcp_types as types
 import report
+import told
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from peer import Inbox, Inputs, Json, Progress
@@ -130,7 +131,7 @@ async def main() -> None:
     try:
         async with peer.client:
             results.ok("connect")
-            await checks.run(results, peer, complaints)
+            await (told.run(peer) if options.told else checks.run(results, peer, complaints))
             leaving = time.monotonic()
     except Exception as error:
         results.not_ok("connection", report.explain(error))

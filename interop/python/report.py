@@ -82,9 +82,10 @@ def explain(error: BaseException) -> str:
 
 
 def arguments(modes: list[str]) -> argparse.Namespace:
-    """Reads `[--mode MODE] (--url URL | -- COMMAND [ARGUMENT…])`."""
+    """Reads `[--mode MODE] [--told] (--url URL | -- COMMAND [ARGUMENT…])`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mode", choices=modes, default=modes[0])
+    parser.add_argument("--told", action="store_true", help="do what standard input says, and check nothing")
     parser.add_argument("--url", help="a Streamable HTTP endpoint")
     parser.add_argument("command", nargs="*", help="a command line that speaks MCP on its standard streams")
     options = parser.parse_args()

@@ -139,6 +139,34 @@ fn one_file_alone_allows_unsafe() {
     assert_eq!(found, [root().join(UNSAFE)]);
 }
 
+/// Gives one sentence for each package that a Rust as old as ours cannot build.
+fn too_new(metadata: &Value, ours: &str) -> Vec<String> {
+    // `1.88` and `1.88.0` are the same.
+    let number = |version: &str| -> [u32; 3] {
+        let mut parts = version.split('.').map(|part| part.parse().unwrap_or_default());
+        std::array::from_fn(|_| parts.next().unwrap_or_default())
+    };
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    packages
+        .filter_map(|package| Some((package["name"].as_str()?, package["rust_version"].as_str()?)))
+        .filter(|(_, wanted)| number(wanted) > number(ours))
+        .map(|(name, wanted)| format!("{name} wants Rust {wanted}, and we promise {ours}"))
+        .collect()
+}
+
+// What of the standard library is newer, clippy's `incompatible_msrv` finds in our own code.
+#[test]
+fn nothing_that_we_use_wants_a_newer_rust_than_we_promise() {
+    let text = run::output(run::cargo().args(["metadata", "--format-version", "1", "--locked"])).unwrap();
+    let metadata: Value = serde_json::from_str(&text).unwrap();
+    let found = too_new(&metadata, env!("CARGO_PKG_RUST_VERSION"));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let newer = serde_json::json!({ "packages": [
+        { "name": "a", "rust_version": "1.9" }, { "name": "b", "rust_version": "1.100.1" }, { "name": "c", "rust_version": "1.88.0" }
+    ] });
+    assert_eq!(too_new(&newer, "1.88"), ["b wants Rust 1.100.1, and we promise 1.88"]);
+}
+
 #[test]
 fn the_lock_file_stays_small() {
     let count = packages_in(&std::fs::read_to_string(root().join("Cargo.lock")).unwrap());

@@ -9,11 +9,13 @@ mod args;
 mod argv;
 mod browser;
 mod conformance;
+mod faults;
 mod fixture;
 #[cfg(test)]
 mod floors;
 mod instructions;
 mod interop;
+mod matrix;
 mod run;
 mod soak;
 mod table;
@@ -37,9 +39,12 @@ cargo xtask COMMAND
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
                                                   [--url URL] [--command \"CLIENT\"]
   interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
+  matrix       what the bridge carries, measured  [--tables N,N] [--check]
   servers      the servers of others alone        [--only TEXT]
+  morning      a hub, four official clients, six servers, and a person who changes them meanwhile
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
+  faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
@@ -53,9 +58,12 @@ fn main() -> ExitCode {
         "test" => test::command(args),
         "conformance" => conformance::command(args),
         "interop" => interop::command(args),
+        "matrix" => matrix::command(args),
         "servers" => interop::servers(args),
+        "morning" => interop::morning::command(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
+        "faults" => faults::command(args),
         "soak" => soak::command(args),
         "browser" => browser::command(args),
         "tools" => {

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
+use trunkline::protocol::{Revision, Revisions};
 use trunkline::server::Binding;
 use trunkline::server::http::HttpOptions;
 use trunkline::{HostOptions, Shutdown, http, stdio};
@@ -17,12 +18,24 @@ struct Options {
     /// Answers over HTTP with event streams even where a plain answer would do.
     #[arg(long, requires = "http")]
     always_stream: bool,
+    /// Speaks these revisions alone.
+    #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
+    revisions: Vec<Revision>,
+}
+
+fn revision(name: &str) -> Result<Revision, String> {
+    Revision::parse(name).ok_or_else(|| format!("`{name}` is no revision"))
 }
 
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
     let options = Options::parse();
-    let host = trunkline_conformance::everything().host(HostOptions::default())?;
+    let revisions = match options.revisions.is_empty() {
+        true => Revisions::ALL,
+        false => Revisions::only(options.revisions),
+    };
+    let host =
+        trunkline_conformance::everything().host(HostOptions { revisions, ..HostOptions::default() })?;
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
         Some(address) => {

@@ -1,5 +1,6 @@
 use clap::{Parser, Subcommand};
 
+use crate::commands::bridge::BridgeArgs;
 use crate::commands::call::CallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
@@ -7,6 +8,11 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::help::HelpArgs;
 use crate::commands::info::InfoArgs;
+use crate::commands::manage::add::AddArgs;
+use crate::commands::manage::list::ServersArgs;
+use crate::commands::manage::reconnect::ReconnectArgs;
+use crate::commands::manage::remove::RemoveArgs;
+use crate::commands::manage::switch::{DisableArgs, EnableArgs};
 use crate::commands::prompt::PromptArgs;
 use crate::commands::prompts::PromptsArgs;
 use crate::commands::read::ReadArgs;
@@ -28,6 +34,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Box<ServeArgs>),
+    Bridge(Box<BridgeArgs>),
+    Servers(ServersArgs),
+    Add(Box<AddArgs>),
+    Remove(RemoveArgs),
+    Enable(EnableArgs),
+    Disable(DisableArgs),
+    Reconnect(ReconnectArgs),
     Tools(Box<ToolsArgs>),
     Prompts(Box<PromptsArgs>),
     Resources(Box<ResourcesArgs>),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use trunkline_commands::{
     CommandConfig, Described, DescribedSet, Manifests, ManifestsConfig, Policy, PolicyConfig,
 };
-use trunkline_config::{ConfigError, ConfigFile, Problem, Section, Variables};
+use trunkline_config::{ConfigFile, Problem, Section, Variables};
 use trunkline_server::Server;
 
 use crate::exit::Failure;
@@ -30,36 +30,30 @@ impl FromFile {
             Some(path) => Some(ConfigFile::open(path, Variables::of_process())).transpose(),
             None => ConfigFile::find(Path::new("."), Variables::of_process()),
         };
-        match found.map_err(|error| misconfigured(&error))? {
-            Some(file) => Self::of(&file),
-            None => Ok(Self::default()),
-        }
+        let Some(file) = found.map_err(|error| misconfigured(error.problems()))? else {
+            return Ok(Self::default());
+        };
+        let mut problems = Vec::new();
+        let described = Self::of(&file, &mut problems);
+        if problems.is_empty() { Ok(described) } else { Err(misconfigured(&problems)) }
     }
 
-    fn of(file: &ConfigFile) -> Result<Self, Failure> {
+    /// Reads what a file describes, and adds what is wrong with it to `problems`.
+    pub(crate) fn of(file: &ConfigFile, problems: &mut Vec<Problem>) -> Self {
         let folder = match file.path().parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let mut problems = Vec::new();
-        let commands = file
-            .section("commands")
-            .map_or_else(Vec::new, |section| commands(&section, folder, &mut problems));
-        let policy =
-            file.section("policy").map_or_else(Policy::new, |section| policy(&section, &mut problems));
+        let commands =
+            file.section("commands").map_or_else(Vec::new, |section| commands(&section, folder, problems));
+        let policy = file.section("policy").map_or_else(Policy::new, |section| policy(&section, problems));
         let manifests = file.section("manifests").map(|section| section.read::<ManifestsConfig>());
         let manifests = manifests.transpose().map_err(|problem| problems.push(problem)).ok().flatten();
-        if problems.is_empty() {
-            return Ok(Self {
-                path: Some(file.path().to_owned()),
-                commands: DescribedSet::new(commands, policy),
-                manifests: manifests.map(|manifests| manifests.manifests(folder)),
-            });
+        Self {
+            path: Some(file.path().to_owned()),
+            commands: DescribedSet::new(commands, policy),
+            manifests: manifests.map(|manifests| manifests.manifests(folder)),
         }
-        let hint = problems.iter().find_map(|problem| problem.advice().map(str::to_owned));
-        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        let failure = Failure::configuration(told.join("\n"));
-        Err(hint.into_iter().fold(failure, Failure::hint))
     }
 
     /// Reports whether the file has anything to serve.
@@ -139,11 +133,13 @@ fn policy(section: &Section, problems: &mut Vec<Problem>) -> Policy {
     read.map_err(|problem| problems.push(problem)).unwrap_or_default()
 }
 
-/// Tells what is wrong with a configuration, with the advice of the first thing.
-fn misconfigured(error: &ConfigError) -> Failure {
-    let failure = Failure::configuration(error);
-    match error.problems().find_map(|problem| problem.advice()) {
-        Some(advice) => failure.hint(advice),
-        None => failure,
+/// Tells what is wrong with a configuration, with the first advice that there is.
+pub(crate) fn misconfigured<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Failure {
+    let (mut told, mut advice) = (Vec::new(), None);
+    for problem in problems {
+        told.push(problem.to_string());
+        advice = advice.or_else(|| problem.advice());
     }
+    let failure = Failure::configuration(told.join("\n"));
+    advice.into_iter().fold(failure, Failure::hint)
 }

@@ -12,7 +12,7 @@ use crate::exit::Failure;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LogArgs {
-    /// error, warn, info, debug or trace; else info, with --stdio warn
+    /// error, warn, info, debug or trace; else info, over stdio warn
     #[arg(long, value_name = "LEVEL", value_enum, hide_possible_values = true)]
     log_level: Option<Level>,
     /// The form of a log line

@@ -2,6 +2,7 @@
 //!
 //! Data goes to standard output and words to standard error; [`exit`] has the table of exit codes.
 
+mod admin;
 mod args;
 mod ask;
 mod builtin;
@@ -11,6 +12,7 @@ mod described;
 mod doctor;
 mod exit;
 mod logging;
+mod misconfigured;
 mod render;
 mod schema;
 mod signals;

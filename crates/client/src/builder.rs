@@ -9,7 +9,7 @@ use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
 use crate::client::Client;
-use crate::connect::{self, Attempts, Ids, Plan, Verdicts};
+use crate::connect::{self, Attempts, Ids, OverHttp, Plan, Verdicts};
 use crate::error::Error;
 #[cfg(feature = "config")]
 use crate::error::Unreachable;
@@ -24,6 +24,7 @@ pub struct Builder {
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
     whole_era: bool,
+    over_http: OverHttp,
     /// The bounds, if somebody has set them.
     limits: Option<Limits>,
     headers: Vec<(String, Secret)>,
@@ -42,6 +43,7 @@ impl Default for Builder {
             input: Arc::new(Nobody),
             pin: None,
             whole_era: false,
+            over_http: OverHttp::default(),
             limits: None,
             headers: Vec::new(),
             env: Vec::new(),
@@ -80,6 +82,12 @@ impl Builder {
             Era::Modern => Revision::NEWEST,
         };
         Self { whole_era: true, ..self.pin(newest) }
+    }
+
+    /// Sets which transport is spoken to an `http` address. Without it that is found out.
+    pub fn over_http(mut self, transport: OverHttp) -> Self {
+        self.over_http = transport;
+        self
     }
 
     /// Sets the bounds.
@@ -158,9 +166,12 @@ impl Builder {
         name: String,
         file: Option<std::path::PathBuf>,
     ) -> Result<Client, Error> {
-        let crate::config::Named { target, headers, timeout } =
+        let crate::config::Named { target, headers, over_http, timeout } =
             crate::config::find(name.clone(), file).await?;
         self.headers.splice(0..0, headers);
+        if self.over_http == OverHttp::Any {
+            self.over_http = over_http;
+        }
         if let (None, Some(timeout)) = (&self.limits, timeout) {
             self.limits = Some(Limits::default().silent_for(timeout));
         }
@@ -179,6 +190,7 @@ impl Builder {
             capabilities: self.input.capabilities(),
             pin: self.pin,
             whole_era: self.whole_era,
+            over_http: self.over_http,
             limits: self.limits.unwrap_or_default(),
             headers: self.headers,
             env: self.env,

@@ -7,6 +7,7 @@ use trunkline_config::find::{Found, look_up};
 use trunkline_config::{Endpoint, Program, Reach, Wire};
 use trunkline_transport::{Command, Secret, Target, TargetError};
 
+use crate::connect::OverHttp;
 use crate::error::Error;
 
 /// Returns what a server of a configuration is reached by: its program with folder and variables, or its address.
@@ -19,6 +20,15 @@ pub fn target(reach: &Reach) -> Result<Target, TargetError> {
     match reach {
         Reach::Program(program) => Ok(command(program).into()),
         Reach::Endpoint(endpoint) => address(endpoint).parse(),
+    }
+}
+
+/// Returns which transport is spoken to a server whose address says only that it is HTTP.
+pub fn over_http(reach: &Reach) -> OverHttp {
+    match reach {
+        Reach::Endpoint(Endpoint { wire: Wire::Http, .. }) => OverHttp::Streamable,
+        Reach::Endpoint(Endpoint { wire: Wire::Sse, .. }) => OverHttp::Sse,
+        Reach::Endpoint(_) | Reach::Program(_) => OverHttp::Any,
     }
 }
 
@@ -49,6 +59,7 @@ fn address(endpoint: &Endpoint) -> String {
 pub(crate) struct Named {
     pub(crate) target: Target,
     pub(crate) headers: Vec<(String, Secret)>,
+    pub(crate) over_http: OverHttp,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -67,7 +78,7 @@ pub(crate) async fn find(name: String, file: Option<PathBuf>) -> Result<Named, E
         }
     };
     let target = target(&server.reach).map_err(|error| Error::Invalid(error.to_string()))?;
-    Ok(Named { target, headers, timeout: server.timeout })
+    Ok(Named { target, headers, over_http: over_http(&server.reach), timeout: server.timeout })
 }
 
 #[cfg(test)]

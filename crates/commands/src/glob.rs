@@ -1,7 +1,14 @@
 //! Patterns over the segments of a path, of commands or of files.
 
 /// Matches with one step back at a time: what stands for any number of segments takes one more whenever the rest does not fit.
-pub(crate) fn matches(words: &[String], path: &[&str], is_any_number: impl Fn(usize) -> bool) -> bool {
+///
+/// `fits` tells whether a word takes a segment, also of those that stand for any number.
+pub(crate) fn matches(
+    words: &[String],
+    path: &[&str],
+    is_any_number: impl Fn(usize) -> bool,
+    fits: impl Fn(&str, &str) -> bool,
+) -> bool {
     let (mut word, mut step) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while step < path.len() || word < words.len() {
@@ -10,15 +17,15 @@ pub(crate) fn matches(words: &[String], path: &[&str], is_any_number: impl Fn(us
             word += 1;
             continue;
         }
-        let fits = match (words.get(word), path.get(step)) {
+        let takes = |word: usize, step: usize| match (words.get(word), path.get(step)) {
             (Some(pattern), Some(segment)) => fits(pattern, segment),
             _ => false,
         };
-        if fits {
+        if takes(word, step) {
             (word, step) = (word + 1, step + 1);
         } else {
             match back {
-                Some((any, from)) if from < path.len() => {
+                Some((any, from)) if takes(any, from) => {
                     back = Some((any, from + 1));
                     (word, step) = (any + 1, from + 1);
                 }
@@ -27,6 +34,11 @@ pub(crate) fn matches(words: &[String], path: &[&str], is_any_number: impl Fn(us
         }
     }
     true
+}
+
+/// Matches one name of a file or a folder: one that begins with a dot has to be meant.
+pub(crate) fn fits_name(pattern: &str, name: &str) -> bool {
+    (pattern.starts_with('.') || !name.starts_with('.')) && fits(pattern, name)
 }
 
 /// Matches one word, in which `*` is any characters and `?` one.
@@ -52,4 +64,32 @@ pub(crate) fn fits(pattern: &str, segment: &str) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_a_dot_is_matched_only_where_it_is_meant() {
+        for (pattern, path, expected) in [
+            ("**/a.yaml", "a.yaml", true),
+            ("**/a.yaml", "b/c/a.yaml", true),
+            ("**/a.yaml", ".b/a.yaml", false),
+            ("**/a.yaml", "b/.c/a.yaml", false),
+            ("**/.c/**/a.yaml", "b/.c/d/a.yaml", true),
+            ("**/.c/**/a.yaml", ".c/.c/a.yaml", false),
+            (".github/*", ".github/a", true),
+            (".github/*", ".github/.a", false),
+            ("*/*", ".github/a", false),
+            ("**/.env*", "b/.env.sample", true),
+            ("**", "b/.env", false),
+            ("**", "b/c", true),
+        ] {
+            let words: Vec<String> = pattern.split('/').map(str::to_owned).collect();
+            let path: Vec<&str> = path.split('/').collect();
+            let is_any = |at: usize| words.get(at).is_some_and(|word| word == "**");
+            assert_eq!(matches(&words, &path, is_any, fits_name), expected, "{pattern} {path:?}");
+        }
+    }
 }

@@ -15,8 +15,8 @@ mod run;
 mod tree;
 
 pub use self::described::{
-    ArgumentConfig, CommandConfig, Described, DescribedError, DescribedSet, Fault, ManifestsConfig,
-    PolicyConfig, Prepared,
+    ArgumentConfig, CommandConfig, Described, DescribedError, DescribedSet, Environment, Fault,
+    ManifestsConfig, PolicyConfig, Prepared,
 };
 pub use self::manifests::{ManifestLimits, Manifests};
 pub use self::policy::{Decision, Policy, PolicyError, Rule};

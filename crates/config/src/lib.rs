@@ -33,6 +33,7 @@ mod node;
 mod place;
 mod problem;
 mod schema;
+mod secrets;
 mod section;
 mod server;
 mod syntax;

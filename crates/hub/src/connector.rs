@@ -1,8 +1,10 @@
 use std::fmt;
+use std::sync::Arc;
 
+use trunkline_client::config::{over_http, target};
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
-use trunkline_config::{Endpoint, Program, Reach, ServerConfig, Wire};
-use trunkline_transport::{Command, Target, Url};
+use trunkline_config::{Reach, ServerConfig};
+use trunkline_server::Handler;
 
 /// Connects to the servers of a configuration.
 ///
@@ -10,6 +12,15 @@ use trunkline_transport::{Command, Target, Url};
 pub trait Connector: Send + Sync + 'static {
     /// Connects to a server, with a builder on which the hub has set who answers and within which bounds.
     fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>>;
+
+    /// Returns the server itself, if it is in this process and part of the hub.
+    ///
+    /// What it offers is learned over a connection like any other's, but its calls go to it as they came, with their caller
+    /// and without a connection; and so its names are its own, and rules about tools do not count. It is also told of calls
+    /// of tools that nobody has.
+    fn in_process(&self, _server: &ServerConfig) -> Option<Arc<dyn Handler>> {
+        None
+    }
 }
 
 /// Connects as a configuration says: starts the program, or dials the address.
@@ -20,44 +31,22 @@ pub struct Dial {
 
 impl Connector for Dial {
     fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
-        let builder = builder.verdicts(self.verdicts.clone());
-        match &server.reach {
-            Reach::Program(program) => Box::pin(builder.connect(Target::Command(command(program)))),
-            Reach::Endpoint(endpoint) => match address(endpoint) {
-                Ok(url) => {
-                    let with_headers = endpoint
-                        .headers
-                        .iter()
-                        .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose()));
-                    Box::pin(with_headers.connect(Target::Url(url)))
-                }
-                Err(error) => Box::pin(std::future::ready(Err(error))),
-            },
+        let builder = builder.verdicts(self.verdicts.clone()).over_http(over_http(&server.reach));
+        let builder = match &server.reach {
+            Reach::Program(_) => builder,
+            Reach::Endpoint(endpoint) => endpoint
+                .headers
+                .iter()
+                .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose())),
+        };
+        match target(&server.reach) {
+            Ok(target) => Box::pin(builder.connect(target)),
+            Err(error) => {
+                let error = Error::Invalid(format!("the address is not usable: {error}"));
+                Box::pin(std::future::ready(Err(error)))
+            }
         }
     }
-}
-
-fn command(program: &Program) -> Command {
-    let arguments = program.args.iter().map(|argument| argument.expose().to_owned());
-    let mut command = Command::new(program.command.expose()).args(arguments);
-    for (name, value) in &program.env {
-        command = command.env(name.clone(), value.expose().to_owned());
-    }
-    match program.folder() {
-        Some(folder) => command.current_dir(folder),
-        None => command,
-    }
-}
-
-/// Returns the address to dial; one that is said to be a WebSocket may be written as that of HTTP.
-fn address(endpoint: &Endpoint) -> Result<Url, Error> {
-    let written = endpoint.url.expose();
-    let spelled = match (endpoint.wire, written.split_once("://")) {
-        (Wire::WebSocket, Some(("http", rest))) => format!("ws://{rest}"),
-        (Wire::WebSocket, Some(("https", rest))) => format!("wss://{rest}"),
-        _ => written.to_owned(),
-    };
-    spelled.parse().map_err(|error| Error::Invalid(format!("the address is not usable: {error}")))
 }
 
 impl fmt::Debug for Dial {

@@ -8,6 +8,8 @@ pub struct HubLimits {
     pub first_lists_within: Duration,
     /// How long a server may take to list what it offers. Default 30 s.
     pub catalogue_within: Duration,
+    /// The largest message of a server. Default 4 MiB; a server can make us hold this much once per connection and call.
+    pub message_bytes: usize,
     /// The items that one server may list of one kind. Default 10,000; a longer list is not taken.
     pub list_items: usize,
     /// The bytes that one list of a server may have. Default 16 MiB; a larger list is not taken.
@@ -46,6 +48,7 @@ impl Default for HubLimits {
         Self {
             first_lists_within: Duration::from_secs(15),
             catalogue_within: Duration::from_secs(30),
+            message_bytes: 4 << 20,
             list_items: 10_000,
             list_bytes: 16 << 20,
             refresh_after: Duration::from_millis(250),

@@ -12,16 +12,8 @@ use crate::meta::{self, Claim};
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::revision::{Era, Revision};
+use crate::revisions::Revisions;
 use crate::shorten::shorten;
-
-/// Every revision that a server of ours speaks, newest first.
-pub const SUPPORTED: [Revision; 5] = [
-    Revision::V2026_07_28,
-    Revision::V2025_11_25,
-    Revision::V2025_06_18,
-    Revision::V2025_03_26,
-    Revision::V2024_11_05,
-];
 
 /// Where a message goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,20 +118,25 @@ pub struct Admitted {
     pub log_level: Option<Level>,
 }
 
-/// Checks a modern request against its own envelope and, over HTTP, against the headers that mirror it.
+/// Checks a modern request against its own envelope, against what is spoken here and, over HTTP, against the headers that
+/// mirror it.
 ///
 /// The earliest failure wins, in the order that the specification's own tests expect.
 ///
 /// # Errors
 /// The refusal of the first rung that fails.
-pub fn admit(request: &Request, headers: Option<&MirrorHeaders<'_>>) -> Result<Admitted, Refusal> {
+pub fn admit(
+    request: &Request,
+    headers: Option<&MirrorHeaders<'_>>,
+    spoken: Revisions,
+) -> Result<Admitted, Refusal> {
     let claim = meta::read_claim(request.params.meta.as_ref())?;
     if let Some(headers) = headers {
         check_plain("MCP-Protocol-Version", headers.version, &claim.version)?;
     }
     let revision = Revision::parse(&claim.version)
-        .filter(|revision| revision.era() == Era::Modern)
-        .ok_or_else(|| Refusal::unsupported_version(&claim.version, &SUPPORTED))?;
+        .filter(|revision| revision.era() == Era::Modern && spoken.has(*revision))
+        .ok_or_else(|| Refusal::unsupported_version(&claim.version, spoken))?;
     if let Some(headers) = headers {
         check_plain("Mcp-Method", headers.method, &request.method)?;
     }

@@ -23,6 +23,7 @@ mod method;
 pub mod model;
 pub mod refusal;
 mod revision;
+mod revisions;
 mod shorten;
 pub mod trace;
 
@@ -35,5 +36,6 @@ pub use self::level::Level;
 pub use self::method::Method;
 pub use self::refusal::Refusal;
 pub use self::revision::{Era, Revision};
+pub use self::revisions::Revisions;
 pub use self::shorten::shorten;
 pub use self::trace::TraceContext;

@@ -9,6 +9,7 @@ use std::fmt;
 use crate::json::{Raw, Writer};
 use crate::model::CallToolResult;
 use crate::revision::{Era, Revision};
+use crate::revisions::Revisions;
 use crate::shorten::shorten;
 
 /// The longest URI that is repeated to whoever asked for it. A part of one would name another resource.
@@ -158,12 +159,12 @@ impl Refusal {
     }
 
     /// Refuses a version, naming those that are spoken here.
-    pub fn unsupported_version(requested: &str, supported: &[Revision]) -> Self {
+    pub fn unsupported_version(requested: &str, spoken: Revisions) -> Self {
         let mut writer = Writer::with_capacity(128);
         writer.open_object();
         writer.plain_key("supported");
         writer.open_array();
-        for revision in supported {
+        for revision in spoken.newest_first() {
             writer.string(revision.as_str());
         }
         writer.close_array();
@@ -324,9 +325,9 @@ mod tests {
 
     #[test]
     fn refusals_with_data_name_what_is_needed() {
-        let supported = [Revision::V2026_07_28];
+        let spoken = Revisions::only([Revision::V2026_07_28]);
         assert_eq!(
-            Refusal::unsupported_version("v9", &supported).data().unwrap().as_str(),
+            Refusal::unsupported_version("v9", spoken).data().unwrap().as_str(),
             r#"{"supported":["2026-07-28"],"requested":"v9"}"#
         );
         assert_eq!(Refusal::resource_not_found("a\"b").data().unwrap().as_str(), r#"{"uri":"a\"b"}"#);

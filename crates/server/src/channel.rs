@@ -278,7 +278,7 @@ impl<C: Channel> ChannelServer<C> {
             self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);
             return;
         }
-        match era::admit(&request, None) {
+        match era::admit(&request, None, self.core.revisions) {
             Ok(admitted) => {
                 let (principal, env) = (self.principal.clone(), self.env.clone());
                 let begun = modern::begin(&self.core, request, admitted, principal, env);

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use tokio::sync::Notify;
 use trunkline_protocol::codec::{self, Dialect, Reply};
-use trunkline_protocol::{Id, Members, Method, Params, Raw, Refusal, Revision, Writer, emit};
+use trunkline_protocol::{Id, Members, Method, Params, Raw, Refusal, Revision, Revisions, Writer, emit};
 use trunkline_session::{Principal, Timestamp};
 
 use crate::call::Handler;
@@ -25,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) handler: Arc<dyn Handler>,
     /// The server's description of itself, rendered once for the modern edge, which repeats it in every result.
     pub(crate) server_info: Raw,
+    /// The revisions that are spoken here.
+    pub(crate) revisions: Revisions,
     pub(crate) limits: Limits,
     pub(crate) lot: Lot,
     pub(crate) sealer: Sealer,
@@ -45,12 +47,21 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(handler: Arc<dyn Handler>, keys: &StateKeys, options: HostOptions) -> Arc<Self> {
         let HostOptions {
-            limits, shutdown, metrics, state_limits, state_store, env, client_info_roots, ..
+            revisions,
+            limits,
+            shutdown,
+            metrics,
+            state_limits,
+            state_store,
+            env,
+            client_info_roots,
+            ..
         } = options;
         let mut writer = Writer::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
         let core = Arc::new(Self {
             handler,
+            revisions,
             server_info: writer.into_raw(),
             listens: Tally::new(limits.listens, limits.listens_per_principal),
             unread: Unread::new(limits.unread_bytes),

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use trunkline_protocol::Revisions;
 use trunkline_session::{Principal, StateLimits, StateStore};
 use trunkline_transport::{Channel, MemoryChannel, Opener, Target};
 
@@ -27,6 +28,8 @@ use crate::shutdown::Shutdown;
 /// How a handler is served, whatever the transport.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
+    /// The revisions that clients are answered in. Default all of them.
+    pub revisions: Revisions,
     /// The bounds.
     pub limits: Limits,
     /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
 }
 
 async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Result<(), Failure> {
-    let resolved = resolve(&args.connect, target)?;
+    let resolved = resolve(&args.connect.reach, target)?;
     let screen = Arc::new(Screen::new(args.connect.quiet, args.connect.verbose));
     if let Some(announcement) = &resolved.announcement {
         screen.say(&format!("{}\n", visible_line(announcement)));
@@ -78,7 +78,7 @@ async fn look(
     screen: &Arc<Screen>,
     report: &mut Report,
 ) -> Result<Client, Failure> {
-    look_at_way(resolved, args.connect.timeout, report).await?;
+    look_at_way(resolved, args.connect.reach.timeout, report).await?;
     let person = Person::new(&args.connect, &AskArgs::default(), Arc::clone(screen))?;
     let strays = Strays::default();
     let builder = {
@@ -90,7 +90,7 @@ async fn look(
             }
         })
     };
-    let shown = shows_credentials(&args.connect, resolved);
+    let shown = shows_credentials(&args.connect.reach, resolved);
     let begun = Instant::now();
     let client = match builder.connect(resolved.target.clone()).await {
         Ok(client) => client,

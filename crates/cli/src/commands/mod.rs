@@ -1,5 +1,6 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod bridge;
 pub(crate) mod call;
 mod changed;
 pub(crate) mod complete;
@@ -9,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod info;
 mod listed;
+pub(crate) mod manage;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -28,6 +30,13 @@ use crate::exit::Failure;
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args),
+        Command::Bridge(args) => bridge::run(&args),
+        Command::Servers(args) => manage::list::run(&args),
+        Command::Add(args) => manage::add::run(&args),
+        Command::Remove(args) => manage::remove::run(&args),
+        Command::Enable(args) => manage::switch::enable(&args),
+        Command::Disable(args) => manage::switch::disable(&args),
+        Command::Reconnect(args) => manage::reconnect::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Prompts(args) => prompts::run(&args),
         Command::Resources(args) => resources::run(&args),

@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use trunkline_config::ConfigError;
 use trunkline_config::find::{self, Found, LookupError};
 
 use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
 use crate::schema::did_you_mean;
 
 /// Finds a server by its name: in the file that was named, or else in the one of this folder and in those of the clients
@@ -30,15 +30,6 @@ fn unknown(name: &str, known: &[String]) -> Failure {
         format!("there are {}", known.join(", "))
     };
     failure.hint(format!("{known}; `-- {name}` starts the program of that name"))
-}
-
-/// Tells what is wrong with a configuration, with the advice of the first thing.
-fn misconfigured(error: &ConfigError) -> Failure {
-    let failure = Failure::configuration(error);
-    match error.problems().find_map(|problem| problem.advice()) {
-        Some(advice) => failure.hint(advice),
-        None => failure,
-    }
 }
 
 #[cfg(test)]

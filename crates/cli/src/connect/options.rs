@@ -10,9 +10,9 @@ use crate::values::{
     parse_size,
 };
 
-/// How a server is reached, and how what it says is printed: the same for every command.
+/// How a server is reached: the same for every command.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct ConnectArgs {
+pub(crate) struct ReachArgs {
     /// A header to send; VALUE may be env:NAME or @FILE;
     /// repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME:VALUE", help_heading = "Target")]
@@ -28,9 +28,6 @@ pub(crate) struct ConnectArgs {
     /// The folder that a program is started in
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
     pub(crate) cwd: Option<PathBuf>,
-    /// A folder that the server may ask for; repeatable
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
-    pub(crate) roots: Vec<PathBuf>,
     /// Speak this revision, such as 2025-06-18, alone
     #[arg(long, value_name = "DATE", value_parser = parse_revision, help_heading = "Target")]
     pub(crate) revision: Option<Revision>,
@@ -40,12 +37,22 @@ pub(crate) struct ConnectArgs {
     /// How long the server may be silent
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Target")]
     pub(crate) timeout: Option<Duration>,
-    /// The longest message of a server; 64MiB if not said
-    #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Target")]
-    pub(crate) max_message: Option<usize>,
     /// The file that names are looked up in
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Target")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// How a server is reached, and how what it says is printed: the same for every command of the client.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ConnectArgs {
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+    /// A folder that the server may ask for; repeatable
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// The longest message of a server; 64MiB if not said
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Target")]
+    pub(crate) max_message: Option<usize>,
     /// Print JSON, on one line
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use trunkline_client::config;
 use trunkline_client::transport::{Command, Target};
-use trunkline_config::Reach;
+use trunkline_config::{Endpoint, Reach, ServerConfig};
 
 use super::lookup::look_up;
-use super::options::ConnectArgs;
+use super::options::ReachArgs;
 use super::words::target_failure;
 use crate::exit::Failure;
 
@@ -16,19 +16,27 @@ pub(crate) struct Resolved {
     pub(crate) label: String,
     /// Headers of the configuration; those of the command line come on top.
     pub(crate) headers: Vec<(String, String)>,
-    pub(crate) timeout: Option<Duration>,
+    /// What the configuration says of the server, if it was found by its name.
+    pub(crate) configured: Option<ServerConfig>,
     /// What is about to be started, if it was not typed but read from a file; it holds no secrets.
     pub(crate) announcement: Option<String>,
+}
+
+impl Resolved {
+    /// Returns how long the server may be silent, if its configuration says so.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.configured.as_ref().and_then(|server| server.timeout)
+    }
 }
 
 /// Finds what a target stands for: a name is looked up, and a program gets its folder and its variables.
 ///
 /// # Errors
 /// The name is configured nowhere, or a variable is not where it should be.
-pub(crate) fn resolve(args: &ConnectArgs, target: Target) -> Result<Resolved, Failure> {
+pub(crate) fn resolve(args: &ReachArgs, target: Target) -> Result<Resolved, Failure> {
     let plain = |target: Target| {
         let label = target.to_string();
-        Resolved { target, label, headers: Vec::new(), timeout: None, announcement: None }
+        Resolved { target, label, headers: Vec::new(), configured: None, announcement: None }
     };
     match target {
         Target::Command(command) => Ok(plain(surround(args, command)?.into())),
@@ -37,30 +45,30 @@ pub(crate) fn resolve(args: &ConnectArgs, target: Target) -> Result<Resolved, Fa
     }
 }
 
-fn by_name(args: &ConnectArgs, name: &str) -> Result<Resolved, Failure> {
+fn by_name(args: &ReachArgs, name: &str) -> Result<Resolved, Failure> {
     let found = look_up(name, args.config.as_deref())?;
-    let (label, headers, announcement) = match &found.server.reach {
-        Reach::Program(program) => {
-            let label = program.command_line();
-            let announcement = format!("starting {label} ({})", found.file.display());
-            (label, Vec::new(), Some(announcement))
-        }
-        Reach::Endpoint(endpoint) => {
-            let headers = endpoint.headers.iter();
-            let headers = headers.map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
-            (endpoint.address(), headers, None)
-        }
+    let reach = &found.server.reach;
+    let (label, headers) = match reach {
+        Reach::Program(program) => (program.command_line(), Vec::new()),
+        Reach::Endpoint(endpoint) => (endpoint.address(), headers(endpoint)),
     };
-    let target = match config::target(&found.server.reach) {
-        Ok(Target::Command(command)) => surround(args, command)?.into(),
-        Ok(other) => other,
+    let (target, announcement) = match config::target(reach) {
+        Ok(Target::Command(command)) => {
+            let announcement = format!("starting {label} ({})", found.file.display());
+            (surround(args, command)?.into(), Some(announcement))
+        }
+        Ok(other) => (other, None),
         Err(error) => return Err(target_failure(&label, &error)),
     };
-    Ok(Resolved { target, label, headers, timeout: found.server.timeout, announcement })
+    Ok(Resolved { target, label, headers, configured: Some(found.server), announcement })
+}
+
+fn headers(endpoint: &Endpoint) -> Vec<(String, String)> {
+    endpoint.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
 /// Gives a program the folder and the variables of the command line.
-fn surround(args: &ConnectArgs, mut command: Command) -> Result<Command, Failure> {
+fn surround(args: &ReachArgs, mut command: Command) -> Result<Command, Failure> {
     if let Some(folder) = &args.cwd {
         command = command.current_dir(folder);
     }

@@ -120,7 +120,7 @@ async fn connect(
     person: &Person,
     screen: &Arc<Screen>,
 ) -> Result<Client, Failure> {
-    let resolved = resolve(args, target)?;
+    let resolved = resolve(&args.reach, target)?;
     if let Some(announcement) = &resolved.announcement {
         screen.say(&format!("{}\n", visible_line(announcement)));
     }

@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod bare_client;
+#[cfg(test)]
+mod bridge;
 #[cfg(all(test, target_os = "linux"))]
 mod canary;
 #[cfg(test)]
@@ -11,7 +13,13 @@ mod client;
 mod configuration;
 #[cfg(test)]
 mod described;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod hub;
+#[cfg(test)]
+mod manage;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]

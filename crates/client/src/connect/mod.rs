@@ -30,6 +30,19 @@ use crate::edge::Edge;
 use crate::error::{Error, Unreachable};
 use crate::limits::Limits;
 
+/// Which transport is spoken to an `http` address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OverHttp {
+    /// Whichever the server turns out to have; HTTP+SSE is tried last.
+    #[default]
+    Any,
+    /// Streamable HTTP alone.
+    Streamable,
+    /// HTTP+SSE alone, without trying anything else first.
+    Sse,
+}
+
 /// What a connection is to be made with.
 #[derive(Clone)]
 pub(crate) struct Plan {
@@ -39,6 +52,7 @@ pub(crate) struct Plan {
     pub(crate) pin: Option<Revision>,
     /// Whether any older revision of the same era will do.
     pub(crate) whole_era: bool,
+    pub(crate) over_http: OverHttp,
     pub(crate) limits: Limits,
     /// HTTP headers that go with every request.
     pub(crate) headers: Vec<(String, Secret)>,

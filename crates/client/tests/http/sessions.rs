@@ -142,6 +142,64 @@ async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
+async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call() {
+    let handshakes = AtomicUsize::new(0);
+    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("mcp-session-id")) {
+        ("initialize", _) => match handshakes.fetch_add(1, Ordering::SeqCst) {
+            1 => seen.error(503, -32603, Value::Null),
+            number => seen
+                .result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                .with("mcp-session-id", &format!("session-{number}")),
+        },
+        ("tools/call", Some("session-2")) => echo(seen),
+        ("tools/call", Some(_)) => seen.error(404, -32001, Value::Null),
+        ("tools/call", None) => panic!("a call without a session"),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    let client = connect(&server).await;
+    within(client.call("a", json!({}))).await.unwrap_err();
+    assert_eq!(within(client.call("b", json!({}))).await.unwrap().text(), "b");
+}
+
+#[tokio::test]
+async fn a_stream_that_broke_in_one_session_is_not_looked_for_in_the_next() {
+    let handshakes = AtomicUsize::new(0);
+    let server = Scripted::start(move |seen| {
+        let name = seen.body["params"]["name"].as_str().unwrap_or_default().to_owned();
+        match (seen.words().as_str(), name.as_str()) {
+            ("initialize", _) => {
+                let number = handshakes.fetch_add(1, Ordering::SeqCst);
+                seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                    .with("mcp-session-id", &format!("session-{number}"))
+            }
+            // Broken, and to be taken up again in a while.
+            ("tools/call", "broken") => Say::events("id: 7\nretry: 200\ndata:\n\n"),
+            ("tools/call", _) if seen.header("mcp-session-id") == Some("session-0") => {
+                seen.error(404, -32001, Value::Null)
+            }
+            ("GET", _) if seen.header("last-event-id").is_some() => {
+                assert_eq!(seen.header("mcp-session-id"), Some("session-0"), "an event of another session");
+                seen.error(503, -32603, Value::Null)
+            }
+            _ => seen.session().unwrap_or_else(|| echo(seen)),
+        }
+    })
+    .await;
+    let client = connect(&server).await;
+    let broken = tokio::spawn(client.call("broken", json!({})).into_future());
+    within(async {
+        while !server.seen().iter().any(|seen| seen.body["params"]["name"] == "broken") {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(within(client.call("other", json!({}))).await.unwrap().text(), "other");
+    let error = within(broken).await.unwrap().unwrap_err();
+    assert!(error.may_have_run(), "{error}");
+}
+
+#[tokio::test]
 async fn many_calls_that_lose_one_session_open_one() {
     let server = Scripted::start(forgetful(|call| call < 8)).await;
     let client = connect(&server).await;

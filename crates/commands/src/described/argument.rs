@@ -1,3 +1,4 @@
+use jsonschema::Validator;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -105,49 +106,32 @@ pub(super) struct Argument {
 impl Argument {
     /// Checks an argument, and adds what is wrong with it.
     pub(super) fn new(name: String, config: ArgumentConfig, faults: &mut Vec<Fault>) -> Self {
-        let place = |key: &str| vec!["arguments".to_owned(), name.clone(), key.to_owned()];
-        let mut fault = |key: &str, what: String| faults.push(Fault { keys: place(key), what });
-        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if name.len() > 64 || !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(legal)
-        {
-            fault(
-                "",
-                "its name has to be a letter, and then up to 63 letters, digits, `_` and `-`".to_owned(),
-            );
-        }
-        let kind = config.kind;
-        if let Some(default) = config.default.as_ref().filter(|default| !config.takes(default)) {
-            fault("default", format!("{default} is not {}", config.described()));
-        }
-        if let Some(other) = config.choices.iter().flatten().find(|choice| !kind.takes(choice)) {
-            fault("enum", format!("{other} is no {}", kind.name()));
-        }
-        if config.choices.as_ref().is_some_and(Vec::is_empty) {
-            fault("enum", "it has no values".to_owned());
-        }
-        if let (Some(min), Some(max)) = (config.min, config.max)
-            && min > max
-        {
-            fault("min", format!("{min} is more than `max`, which is {max}"));
-        }
-        let bounded = config.min.is_some() || config.max.is_some();
-        if bounded && kind == ArgumentKind::Boolean {
-            fault("min", "a boolean has no least and no most".to_owned());
-        }
-        if config.pattern.is_some() && kind != ArgumentKind::String {
-            fault("pattern", "only a string can match a pattern".to_owned());
-        }
-        if config.flag.is_some() && (kind != ArgumentKind::Boolean || config.repeated) {
-            fault("flag", "only one boolean can be a flag".to_owned());
-        }
-        if config.flag.as_ref().is_some_and(|flag| !flag.starts_with('-')) {
-            fault("flag", "a flag begins with `-`".to_owned());
-        }
-        if config.required == Some(true) && config.default.is_some() {
-            fault("required", "what has a default need not be given".to_owned());
-        }
         let required = config.required.unwrap_or(config.default.is_none() && config.flag.is_none());
-        Self { name, config, required }
+        let argument = Self { name, config, required };
+        let mut wrong = argument.config.faults();
+        wrong.extend(argument.illegal_name());
+        if wrong.is_empty() {
+            wrong.extend(argument.unfit_default());
+        }
+        let place = |key: &str| vec!["arguments".to_owned(), argument.name.clone(), key.to_owned()];
+        faults.extend(wrong.into_iter().map(|(key, what)| Fault { keys: place(key), what }));
+        argument
+    }
+
+    fn illegal_name(&self) -> Option<(&'static str, String)> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let is_legal = self.name.len() <= 64
+            && self.name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && self.name.chars().all(legal);
+        let what = "its name has to be a letter, and then up to 63 letters, digits, `_` and `-`";
+        (!is_legal).then(|| ("", what.to_owned()))
+    }
+
+    /// Holds the default to what is said of values.
+    fn unfit_default(&self) -> Option<(&'static str, String)> {
+        let check = compile(&self.schema()).ok()?;
+        let error = check.iter_errors(self.config.default.as_ref()?).next()?.to_string();
+        Some(("default", error))
     }
 
     /// Returns the JSON Schema of the argument.
@@ -194,6 +178,56 @@ impl Argument {
 }
 
 impl ArgumentConfig {
+    /// Returns what is wrong, each with its key.
+    fn faults(&self) -> Vec<(&'static str, String)> {
+        let kind = self.kind;
+        let mut faults = Vec::new();
+        let mut fault = |key: &'static str, what: String| faults.push((key, what));
+        if let Some(default) = self.default.as_ref().filter(|default| !self.takes(default)) {
+            fault("default", format!("{default} is not {}", self.described()));
+        }
+        if let Some(other) = self.choices.iter().flatten().find(|choice| !kind.takes(choice)) {
+            fault("enum", format!("{other} is no {}", kind.name()));
+        }
+        if self.choices.as_ref().is_some_and(Vec::is_empty) {
+            fault("enum", "it has no values".to_owned());
+        }
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && min > max
+        {
+            fault("min", format!("{min} is more than `max`, which is {max}"));
+        }
+        let is_length = |bound: &f64| bound.fract() == 0.0 && *bound >= 0.0;
+        for (key, bound) in [("min", self.min), ("max", self.max)] {
+            match (kind, bound) {
+                (ArgumentKind::Boolean, Some(_)) => {
+                    fault(key, "a boolean has no least and no most".to_owned());
+                }
+                (ArgumentKind::String, Some(bound)) if !is_length(&bound) => {
+                    fault(key, format!("a text cannot have {bound} characters"));
+                }
+                _ => {}
+            }
+        }
+        match self.pattern.as_ref().map(|pattern| compile(&json!({ "pattern": pattern }))) {
+            Some(_) if kind != ArgumentKind::String => {
+                fault("pattern", "only a string can match a pattern".to_owned());
+            }
+            Some(Err(what)) => fault("pattern", format!("it is no regular expression: {what}")),
+            _ => {}
+        }
+        if self.flag.is_some() && (kind != ArgumentKind::Boolean || self.repeated) {
+            fault("flag", "only one boolean can be a flag".to_owned());
+        }
+        if self.flag.as_ref().is_some_and(|flag| !flag.starts_with('-')) {
+            fault("flag", "a flag begins with `-`".to_owned());
+        }
+        if self.required == Some(true) && self.default.is_some() {
+            fault("required", "what has a default need not be given".to_owned());
+        }
+        faults
+    }
+
     fn takes(&self, value: &Value) -> bool {
         match (self.repeated, value) {
             (true, Value::Array(values)) => values.iter().all(|value| self.kind.takes(value)),
@@ -209,6 +243,12 @@ impl ArgumentConfig {
             (false, kind) => format!("a {kind}"),
         }
     }
+}
+
+/// Compiles a schema as the server will.
+fn compile(schema: &Value) -> Result<Validator, String> {
+    let options = jsonschema::options().offline().with_draft(jsonschema::Draft::Draft202012);
+    options.build(schema).map_err(|error| error.to_string())
 }
 
 /// Writes a bound as a whole number where it is one, as schemas have it.

@@ -31,7 +31,7 @@ pub struct CommandConfig {
     pub cwd: Option<String>,
     /// Variables of its environment.
     #[serde(default)]
-    pub env: BTreeMap<String, String>,
+    pub env: Environment,
     /// Variables of our own environment that it gets too.
     #[serde(default)]
     pub inherit: Vec<String>,
@@ -136,6 +136,17 @@ impl<'de> Deserialize<'de> for Item {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename = "trunkline_config::Verbatim")]
 pub struct Script(pub String);
+
+/// Variables of a command's environment. Their values may be secrets, and are not printed.
+#[derive(Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(transparent)]
+pub struct Environment(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
 
 /// Where a script finds the values of its arguments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]

@@ -1,76 +1,187 @@
 //! Programs that run what they are given as a text: no value may come into such a text.
 
-/// Programs that read a word as a program of its own.
-const INTERPRETERS: &[&str] = &[
-    "ash",
-    "awk",
-    "bash",
-    "bun",
-    "cmd",
-    "cmd.exe",
-    "csh",
-    "dash",
-    "deno",
-    "fish",
-    "gawk",
-    "ksh",
-    "lua",
-    "mawk",
-    "mksh",
-    "node",
-    "nodejs",
-    "nu",
-    "perl",
-    "php",
-    "powershell",
-    "powershell.exe",
-    "pwsh",
-    "python",
-    "python2",
-    "python3",
-    "ruby",
-    "sed",
-    "sh",
-    "sqlite3",
-    "ssh",
-    "su",
-    "tcsh",
-    "tclsh",
-    "zsh",
+/// How a program is given the text that it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    /// In the word behind an option with one of these letters, which may stand with others as in `-lc`.
+    Behind(&'static str),
+    /// In the first word that is no option.
+    First,
+    /// In every word behind the first that is no option, such as a host or a database.
+    Rest,
+    /// In every word behind such an option, which are put together.
+    All,
+}
+
+/// Programs that read a word as a program of its own, without the version that may be part of their name.
+const INTERPRETERS: &[(&str, Takes)] = &[
+    ("ash", Takes::Behind("c")),
+    ("awk", Takes::First),
+    ("bash", Takes::Behind("c")),
+    ("bun", Takes::Behind("ep")),
+    ("cmd", Takes::All),
+    ("csh", Takes::Behind("c")),
+    ("dash", Takes::Behind("c")),
+    ("deno", Takes::Behind("ep")),
+    ("duckdb", Takes::Rest),
+    ("elixir", Takes::Behind("e")),
+    ("fish", Takes::Behind("cC")),
+    ("gawk", Takes::First),
+    ("ksh", Takes::Behind("c")),
+    ("lua", Takes::Behind("e")),
+    ("mariadb", Takes::Behind("e")),
+    ("mawk", Takes::First),
+    ("mksh", Takes::Behind("c")),
+    ("mysql", Takes::Behind("e")),
+    ("node", Takes::Behind("ep")),
+    ("nodejs", Takes::Behind("ep")),
+    ("nu", Takes::Behind("c")),
+    ("osascript", Takes::Behind("e")),
+    ("perl", Takes::Behind("eE")),
+    ("php", Takes::Behind("rBRE")),
+    ("powershell", Takes::All),
+    ("psql", Takes::Behind("c")),
+    ("pwsh", Takes::All),
+    ("python", Takes::Behind("c")),
+    ("R", Takes::Behind("e")),
+    ("Rscript", Takes::Behind("e")),
+    ("ruby", Takes::Behind("e")),
+    ("sed", Takes::First),
+    ("sh", Takes::Behind("c")),
+    ("sqlite", Takes::Rest),
+    ("ssh", Takes::Rest),
+    ("su", Takes::Behind("c")),
+    ("tcsh", Takes::Behind("c")),
+    ("zsh", Takes::Behind("c")),
+];
+
+/// Options that have a program behind them, whatever they belong to.
+const LONG: &[&str] = &[
+    "--command",
+    "--eval",
+    "--execute",
+    "--expression",
+    "--print",
+    "--run",
+    "--source",
+    "-Command",
+    "-EncodedCommand",
+    "-cmd",
+    "/C",
+    "/c",
+    "/k",
+    "eval",
 ];
 
 /// Programs that run another one, which is named behind them.
-const WRAPPERS: &[&str] =
-    &["busybox", "doas", "env", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout", "xargs"];
+const WRAPPERS: &[&str] = &[
+    "busybox", "doas", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout",
+    "xargs",
+];
 
-/// Reports whether a word of a command line is read as a program of its own, by the words before it.
+/// What a place on a command line would let a caller choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Danger {
+    /// A part of a text that is run.
+    Text,
+    /// The program that is run.
+    Program,
+}
+
+/// Tells what a value would become by the words before it, and by what stands before it in its own word.
 ///
-/// It knows the usual ones; what it does not know is up to whoever describes the command.
-pub(super) fn reads_as_program(before: &[&str]) -> bool {
-    let name = |word: &&str| word.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-    let mut words = before.iter().skip_while(|word| {
-        WRAPPERS.contains(&name(word).as_str()) || word.starts_with('-') || word.contains('=')
+/// It knows the usual programs; what it does not know is up to whoever describes the command.
+pub(super) fn danger(before: &[&str], prefix: &str) -> Option<Danger> {
+    // Others than wrappers run programs too (`docker exec web sh -c …`), so an interpreter may stand anywhere.
+    let text = (0..before.len()).any(|at| {
+        let (words, arguments) = (before.get(at), before.get(at + 1..).unwrap_or_default());
+        let takes = words.and_then(|word| takes(word));
+        takes.is_some_and(|takes| match takes {
+            Takes::First | Takes::Rest if !is_run(before, at) => false,
+            takes => reads(takes, arguments, prefix),
+        })
     });
-    let Some(program) = words.next().map(name) else { return false };
-    if !INTERPRETERS.contains(&program.as_str()) {
-        return false;
-    }
-    match program.as_str() {
-        // These take their program as the first word that is no option.
-        "awk" | "gawk" | "mawk" | "sed" => words.all(|word| word.starts_with('-')),
-        // Behind the database, everything is statements; behind the host, everything is a command line.
-        "sqlite3" | "ssh" => words.any(|word| !word.starts_with('-')),
-        _ => before.last().is_some_and(|word| takes_program(word)),
+    let chosen = || before.first().is_some_and(|word| is_wrapper(word)) && is_run(before, before.len());
+    match text {
+        true => Some(Danger::Text),
+        false => (prefix.is_empty() && chosen()).then_some(Danger::Program),
     }
 }
 
-/// Reports whether an option of an interpreter has a program behind it, alone or with others as in `-lc`.
-fn takes_program(word: &str) -> bool {
-    let letters = |word: &str| word.len() > 1 && !word.starts_with("--") && word.starts_with('-');
-    matches!(
-        word,
-        "--eval" | "--command" | "--print" | "-Command" | "-EncodedCommand" | "/c" | "/C" | "/k" | "eval"
-    ) || (letters(word) && word.ends_with(['c', 'e', 'p', 'r', 'E']))
+/// Reports whether the word at a place is the program, or stands behind nothing but wrappers and what belongs to them.
+fn is_run(before: &[&str], at: usize) -> bool {
+    let words = before.get(..at).unwrap_or_default();
+    let mut wrapped = false;
+    let belongs = words.iter().enumerate().all(|(nth, word)| {
+        wrapped |= is_wrapper(word);
+        let behind_option = nth > 0 && words.get(nth - 1).is_some_and(|option| option.starts_with('-'));
+        let detail =
+            word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit());
+        is_wrapper(word) || (wrapped && (detail || behind_option))
+    });
+    // The last option may have its value here.
+    belongs && !(at == before.len() && words.last().is_some_and(|word| word.starts_with('-')))
+}
+
+fn is_wrapper(word: &str) -> bool {
+    WRAPPERS.contains(&name(word))
+}
+
+/// Returns the name of a program without its folder, its version and its extension.
+fn name(word: &str) -> &str {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
+fn takes(word: &str) -> Option<Takes> {
+    INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name(word)).map(|(_, takes)| *takes)
+}
+
+/// Reports whether an interpreter with these arguments reads what comes next as a program.
+fn reads(takes: Takes, arguments: &[&str], prefix: &str) -> bool {
+    let last = arguments.last().copied().unwrap_or_default();
+    let is_long = |word: &str| LONG.contains(&word.trim_end_matches('='));
+    match takes {
+        // In one word, as in `--eval={x}` and `-c{x}`, or in two.
+        Takes::Behind(letters) => {
+            [last, prefix].iter().any(|word| is_long(word) || has_letter(word, letters))
+        }
+        Takes::All => arguments.iter().chain([&prefix]).any(|word| is_long(word)),
+        Takes::First => {
+            is_long(last)
+                || is_long(prefix)
+                || has_letter(last, "e")
+                || has_letter(prefix, "e")
+                || (!matches!(last, "-v" | "-F" | "-l" | "--assign" | "--field-separator")
+                    && !prefix.starts_with('-')
+                    && is_first(arguments))
+        }
+        // An option of ssh may start a program as well (`-o ProxyCommand=…`).
+        Takes::Rest => {
+            is_long(last)
+                || matches!(last, "-o" | "-c")
+                || prefix.starts_with("-o")
+                || arguments.iter().any(|word| !word.starts_with('-'))
+        }
+    }
+}
+
+/// Reports whether no word was the program yet, among the arguments of one that takes it first.
+fn is_first(arguments: &[&str]) -> bool {
+    let mut given = false;
+    for (at, word) in arguments.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| arguments.get(at)).copied().unwrap_or_default();
+        let is_value = matches!(before, "-v" | "-F" | "-l" | "--assign" | "--field-separator");
+        given |= !is_value && (!word.starts_with('-') || word.starts_with("--file="));
+    }
+    !given
+}
+
+/// Reports whether a word is an option of letters with one of these among them.
+fn has_letter(word: &str, letters: &str) -> bool {
+    let Some(given) = word.strip_prefix('-').filter(|given| !given.starts_with('-')) else { return false };
+    given.chars().all(|c| c.is_ascii_alphabetic()) && given.contains(|c| letters.contains(c))
 }
 
 #[cfg(test)]
@@ -79,29 +190,69 @@ mod tests {
 
     #[test]
     fn words_that_are_programs_are_known_by_what_stands_before_them() {
-        for (before, expected) in [
-            (&["sh", "-c"][..], true),
-            (&["/bin/bash", "-lc"], true),
-            (&["env", "A=b", "sh", "-c"], true),
-            (&["sudo", "-n", "python3", "-c"], true),
-            (&["node", "-e"], true),
-            (&["node", "--eval"], true),
-            (&["cmd.exe", "/c"], true),
-            (&["awk"], true),
-            (&["awk", "-F:"], true),
-            (&["sqlite3", "db"], true),
-            (&["ssh", "host"], true),
-            (&["ssh"], false),
-            (&["awk", "{print}"], false),
-            (&["sqlite3"], false),
-            (&["sh", "script.sh"], false),
-            (&["sh"], false),
-            (&["python3", "-m", "json.tool"], false),
-            (&["git", "-c"], false),
-            (&["curl", "-e"], false),
-            (&[], false),
+        for (line, expected) in [
+            ("sh -c", Some(Danger::Text)),
+            ("/bin/bash -lc", Some(Danger::Text)),
+            ("bash -ce", Some(Danger::Text)),
+            ("env A=b sh -c", Some(Danger::Text)),
+            ("sudo -n python3 -c", Some(Danger::Text)),
+            ("sudo -u ann sh -c", Some(Danger::Text)),
+            ("timeout 5 sh -c", Some(Danger::Text)),
+            ("docker exec web sh -c", Some(Danger::Text)),
+            ("kubectl exec web -- sh -c", Some(Danger::Text)),
+            ("find . -exec sh -c", Some(Danger::Text)),
+            ("python3.12 -c", Some(Danger::Text)),
+            ("python3 +-c", Some(Danger::Text)),
+            ("perl +-e", Some(Danger::Text)),
+            ("perl -ne", Some(Danger::Text)),
+            ("node -e", Some(Danger::Text)),
+            ("node --eval", Some(Danger::Text)),
+            ("node +--eval=", Some(Danger::Text)),
+            ("deno eval", Some(Danger::Text)),
+            ("cmd.exe /c", Some(Danger::Text)),
+            ("cmd.exe /c type", Some(Danger::Text)),
+            ("pwsh -Command Get-Item", Some(Danger::Text)),
+            ("psql -c", Some(Danger::Text)),
+            ("awk", Some(Danger::Text)),
+            ("awk -F:", Some(Danger::Text)),
+            ("awk -F :", Some(Danger::Text)),
+            ("awk -v a=b", Some(Danger::Text)),
+            ("sudo -u ann awk", Some(Danger::Text)),
+            ("sed -n", Some(Danger::Text)),
+            ("sed -n -e p -e", Some(Danger::Text)),
+            ("sed +--expression=", Some(Danger::Text)),
+            ("sqlite3 db", Some(Danger::Text)),
+            ("sqlite3 -cmd", Some(Danger::Text)),
+            ("ssh host", Some(Danger::Text)),
+            ("ssh -o", Some(Danger::Text)),
+            ("ssh +-oProxyCommand=", Some(Danger::Text)),
+            ("env", Some(Danger::Program)),
+            ("env A=b", Some(Danger::Program)),
+            ("timeout 5", Some(Danger::Program)),
+            ("sudo -u ann", Some(Danger::Program)),
+            ("ssh", None),
+            ("awk {print}", None),
+            ("awk -v +n=", None),
+            ("awk -F", None),
+            ("sed -e p", None),
+            ("sqlite3", None),
+            ("sh script.sh", None),
+            ("sh", None),
+            ("bash -e", None),
+            ("python3 -m json.tool", None),
+            ("git -c", None),
+            ("git sed", None),
+            ("curl -e", None),
+            ("sudo -u", None),
+            ("nice -n", None),
+            ("env +NAME=", None),
+            ("env ls", None),
+            ("", None),
         ] {
-            assert_eq!(reads_as_program(before), expected, "{before:?}");
+            let mut words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+            let prefix =
+                words.pop_if(|word| word.starts_with('+')).map_or("", |word| word.trim_start_matches('+'));
+            assert_eq!(danger(&words, prefix), expected, "{line}");
         }
     }
 }

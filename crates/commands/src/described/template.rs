@@ -2,7 +2,8 @@ use serde_json::{Map, Value};
 
 use super::argument::{Argument, ArgumentKind};
 use super::config::{Fault, Item};
-use super::interpreter::reads_as_program;
+use super::interpreter::{Danger, danger};
+use super::shown;
 use crate::tree::{MOST_LINE_BYTES, MOST_WORD_BYTES};
 
 /// Why a call cannot become a command line.
@@ -45,6 +46,8 @@ pub enum DescribedError {
     File(String),
 }
 
+const PROGRAM_CHOSEN: &str = "the program itself is not for the caller to choose";
+
 /// An argument vector with places for values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Template {
@@ -55,8 +58,6 @@ pub(super) struct Template {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pieces: Vec<Piece>,
-    /// A `--` stands before it, so that no program takes it for an option.
-    escaped: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,14 +72,12 @@ impl Template {
     pub(super) fn read(items: &[Item], arguments: &[Argument], faults: &mut Vec<Fault>) -> Self {
         let mut template = Self::default();
         let mut before: Vec<&str> = Vec::new();
-        let mut escaped = false;
         for (at, item) in items.iter().enumerate() {
             let mut together = Vec::new();
             for word in item.words() {
                 let place = at.to_string();
                 match Word::read(word, arguments) {
                     Ok(read) => {
-                        let read = Word { escaped, ..read };
                         faults.extend(
                             read.faults(at, &before, arguments)
                                 .map(|what| Fault::at(&["argv", &place], what)),
@@ -87,7 +86,6 @@ impl Template {
                     }
                     Err(what) => faults.push(Fault::at(&["argv", &place], what)),
                 }
-                escaped |= word == "--";
                 before.push(word);
             }
             template.items.push(together);
@@ -110,11 +108,13 @@ impl Template {
         values: &[Option<Vec<String>>],
     ) -> Result<Vec<String>, DescribedError> {
         let mut line = Vec::new();
+        let mut escaped = false;
         for item in &self.items {
             let given = |at: usize| values.get(at).is_some_and(Option::is_some);
             if item.iter().flat_map(Word::places).all(given) {
                 for word in item {
-                    line.extend(word.fill(arguments, values)?);
+                    line.extend(word.fill(arguments, values, escaped)?);
+                    escaped = word.is("--") || (escaped && word.places().next().is_some());
                 }
             }
         }
@@ -150,7 +150,20 @@ impl Word {
         if !plain.is_empty() || pieces.is_empty() {
             pieces.push(Piece::Text(plain));
         }
-        Ok(Self { pieces, escaped: false })
+        Ok(Self { pieces })
+    }
+
+    /// Reports whether the word is this text, and has no place for a value.
+    fn is(&self, text: &str) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Text(own)] if own == text)
+    }
+
+    /// Returns what stands before the first value.
+    fn prefix(&self) -> &str {
+        match self.pieces.first() {
+            Some(Piece::Text(text)) => text,
+            _ => "",
+        }
     }
 
     fn places(&self) -> impl Iterator<Item = usize> {
@@ -173,14 +186,22 @@ impl Word {
         let mut places = self.places().filter_map(argument);
         let first = places.next()?;
         if at == 0 {
-            return Some("the program itself is not for the caller to choose".to_owned());
+            return Some(PROGRAM_CHOSEN.to_owned());
         }
         let alone = self.alone().and_then(argument);
-        if reads_as_program(before) && !alone.is_some_and(|argument| argument.config.program) {
-            return Some(format!(
-                "`{}` would become part of a program; use `script`, or say `program = true` of an argument that is all of it",
-                first.name
-            ));
+        if !alone.is_some_and(|argument| argument.config.program) {
+            match danger(before, self.prefix()) {
+                Some(Danger::Text) => {
+                    return Some(format!(
+                        "`{}` would become part of a program; use `script`, or say `program = true` of an argument that is all of it",
+                        first.name
+                    ));
+                }
+                Some(Danger::Program) if first.config.kind == ArgumentKind::String => {
+                    return Some(PROGRAM_CHOSEN.to_owned());
+                }
+                _ => {}
+            }
         }
         if self.places().filter_map(argument).filter(|argument| argument.config.repeated).count() > 1 {
             return Some("a word has the place of one repeated argument at most".to_owned());
@@ -190,10 +211,14 @@ impl Word {
     }
 
     /// Writes the word once, or as often as its repeated argument has values.
+    ///
+    /// It is escaped if a `--` stands before it and nothing but values between. A word of the file between the two may be a
+    /// program of its own, as in `kubectl exec web -- ls {path}`, for which the `--` says nothing.
     fn fill(
         &self,
         arguments: &[Argument],
         values: &[Option<Vec<String>>],
+        escaped: bool,
     ) -> Result<Vec<String>, DescribedError> {
         if let Some(argument) = self.alone().and_then(|at| arguments.get(at))
             && let (ArgumentKind::Boolean, Some(flag)) = (argument.config.kind, &argument.config.flag)
@@ -208,7 +233,7 @@ impl Word {
             Some(values) => values.len(),
             None => 1,
         };
-        (0..times).map(|turn| self.once(arguments, values, turn)).collect()
+        (0..times).map(|turn| self.once(arguments, values, turn, escaped)).collect()
     }
 
     fn once(
@@ -216,6 +241,7 @@ impl Word {
         arguments: &[Argument],
         values: &[Option<Vec<String>>],
         turn: usize,
+        escaped: bool,
     ) -> Result<String, DescribedError> {
         let mut word = String::new();
         for piece in &self.pieces {
@@ -229,7 +255,7 @@ impl Word {
             let (Some(argument), Some(Some(texts))) = (arguments.get(at), values.get(at)) else { continue };
             let text = texts.get(if argument.config.repeated { turn } else { 0 }).map_or("", String::as_str);
             // A value that begins a word could turn it into an option, unless it was said that there are no more of those.
-            if word.is_empty() && text.starts_with('-') && !self.escaped && !argument.config.allow_dash {
+            if word.is_empty() && text.starts_with('-') && !escaped && !argument.config.allow_dash {
                 return Err(DescribedError::Dash(argument.name.clone()));
             }
             word.push_str(text);
@@ -245,7 +271,7 @@ impl Word {
         let pieces = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.clone(),
             Piece::Place(at) => match (arguments.get(*at), values.get(*at)) {
-                (_, Some(Some(texts))) => texts.join(" "),
+                (_, Some(Some(texts))) => shown::values(texts),
                 (Some(argument), _) => format!("{{{}}}", argument.name),
                 _ => String::new(),
             },

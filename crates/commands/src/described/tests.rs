@@ -71,6 +71,27 @@ fn a_value_that_begins_a_word_cannot_make_an_option_of_it() {
 }
 
 #[test]
+fn only_a_double_dash_that_is_there_and_says_so_of_the_value_lets_it_begin_with_a_dash() {
+    let refused = "`b` begins with `-`, which the command could read as an option";
+    let arguments = json!({ "a": { "required": false }, "b": {} });
+    for (argv, call, expected) in [
+        (json!(["p", "--", "{b}"]), json!({ "b": "-x" }), "p|--|-x"),
+        (json!(["p", "--", "{a}", "{b}"]), json!({ "b": "-x" }), "p|--|-x"),
+        (json!(["p", ["--", "{a}"], "{b}"]), json!({ "a": "f", "b": "-x" }), "p|--|f|-x"),
+        (json!(["p", ["--", "{a}"], "{b}"]), json!({ "b": "-x" }), refused),
+        (json!(["kubectl", "exec", "web", "--", "ls", "{b}"]), json!({ "b": "-x" }), refused),
+        (json!(["p", "--{a}", "{b}"]), json!({ "a": "", "b": "-x" }), refused),
+    ] {
+        let needed = argv.to_string().contains("{a}");
+        let mut arguments = arguments.clone();
+        if !needed {
+            arguments.as_object_mut().unwrap().remove("a");
+        }
+        assert_eq!(line(&json!({ "argv": argv, "arguments": arguments }), &call), expected, "{argv} {call}");
+    }
+}
+
+#[test]
 fn a_script_has_its_arguments_beside_its_text() {
     let script = |pass: &str| {
         json!({
@@ -108,6 +129,10 @@ fn mistakes_are_told_with_their_place() {
             json!({ "argv": ["{a}"], "arguments": { "a": {} } }),
             "`argv.0`: the program itself is not for the caller to choose",
         ),
+        (
+            json!({ "argv": ["env", "A=1", "{a}"], "arguments": { "a": {} } }),
+            "`argv.2`: the program itself is not for the caller to choose",
+        ),
         (json!({ "argv": ["p"], "arguments": { "a": {} } }), "`arguments.a`: `{a}` has no place in `argv`"),
         (
             json!({ "argv": ["sh", "-c", "echo {a}"], "arguments": { "a": {} } }),
@@ -122,6 +147,17 @@ fn mistakes_are_told_with_their_place() {
         (
             argument(json!({ "type": "integer", "min": 3, "max": 2 })),
             "`arguments.a.min`: 3 is more than `max`, which is 2",
+        ),
+        (argument(json!({ "pattern": "(" })), "`arguments.a.pattern`: it is no regular expression"),
+        (argument(json!({ "min": -1 })), "`arguments.a.min`: a text cannot have -1 characters"),
+        (argument(json!({ "enum": ["x"], "default": "y" })), "`arguments.a.default`: \"y\" is not"),
+        (
+            argument(json!({ "type": "integer", "max": 2, "default": 3 })),
+            "`arguments.a.default`: 3 is greater than the maximum of 2",
+        ),
+        (
+            argument(json!({ "pattern": "^a+$", "repeated": true, "default": ["a", "b"] })),
+            "`arguments.a.default`: \"b\" does not match",
         ),
         (argument(json!({ "flag": "--a" })), "`arguments.a.flag`: only one boolean can be a flag"),
         (
@@ -175,18 +211,27 @@ fn schemas_say_what_the_file_says() {
 }
 
 #[test]
-fn the_question_has_the_words_of_the_file_or_the_line() {
+fn the_question_has_the_words_of_the_file_or_what_was_given_and_nothing_else() {
     for (confirm, expected) in [
         (json!("Push {branch} to {remote}?"), Some("Push main to origin?")),
-        (json!(true), Some("Run `git push origin main`?")),
+        (json!(true), Some("Run `c` with branch = main, remote = origin?")),
         (json!(false), None),
     ] {
         let command = described(json!({
-            "argv": ["git", "push", "{remote}", "{branch}"], "confirm": confirm,
+            "argv": ["git", "-c", "http.extraHeader=sentinel", "push", "{remote}", "{branch}"], "confirm": confirm,
             "arguments": { "branch": {}, "remote": { "default": "origin" } },
         }))
         .unwrap();
         let prepared = command.prepare(json!({ "branch": "main" }).as_object().unwrap()).unwrap();
         assert_eq!(command.question(&prepared).as_deref(), expected);
     }
+    let none = described(json!({ "script": "reboot", "confirm": true })).unwrap();
+    assert_eq!(none.question(&none.prepare(&Map::new()).unwrap()).as_deref(), Some("Run `c`?"));
+}
+
+#[test]
+fn values_of_the_environment_are_never_printed() {
+    let command = described(json!({ "argv": ["p"], "env": { "TOKEN": "sentinel" } })).unwrap();
+    let printed = format!("{command:?}");
+    assert!(printed.contains("TOKEN") && !printed.contains("sentinel"), "{printed}");
 }

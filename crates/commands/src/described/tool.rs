@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use trunkline_server::protocol::Raw;
 use trunkline_server::protocol::model::{CallToolResult, ToolAnnotations};
-use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask};
+use trunkline_server::{Confirm, Context, Tool, ToolError, ask};
 use trunkline_transport::process::{Command, RunLimits};
 
 use super::argument::Argument;
 use super::config::{CommandConfig, Confirmation, Fault, Item, Output, Pass};
 use super::file::ArgumentsFile;
-use super::template::{DescribedError, Template, Word, texts};
-use crate::audit::Doorkeeper;
-use crate::policy::Policy;
-use crate::run::{Child, Reading};
+use super::line::{Line, variable};
+use super::shown;
+use super::template::{DescribedError, Word, texts};
+use crate::run::{Child, Reading, Shelf};
 use crate::tree::legal;
 
 /// A described command that has been checked, and can be run.
@@ -26,14 +26,6 @@ pub struct Described {
     line: Line,
     confirm: Option<Word>,
     folder: PathBuf,
-}
-
-/// What is run.
-#[derive(Clone, Debug)]
-enum Line {
-    Argv(Template),
-    /// An interpreter and the text that it runs.
-    Script(Vec<String>),
 }
 
 /// A run that is ready: the words, and what comes with them.
@@ -58,9 +50,6 @@ impl Prepared {
     }
 }
 
-/// What runs a script unless something else is named.
-const SHELL: [&str; 3] = ["sh", "-eu", "-c"];
-
 /// The variable in which a script finds the path of the file with its arguments.
 const ARGUMENTS_FILE: &str = "ARGUMENTS_FILE";
 
@@ -77,7 +66,7 @@ impl Described {
         let arguments = config.arguments.clone().into_iter();
         let arguments: Vec<Argument> =
             arguments.map(|(name, config)| Argument::new(name, config, &mut faults)).collect();
-        let line = line(&config, &arguments, &mut faults);
+        let line = Line::read(&config, &arguments, &mut faults);
         let confirm = match &config.confirm {
             Some(Confirmation::Words(words)) => {
                 Word::read(words, &arguments).map_err(|what| faults.push(Fault::at(&["confirm"], what))).ok()
@@ -87,6 +76,7 @@ impl Described {
         };
         if let Some(name) = config
             .env
+            .0
             .keys()
             .chain(&config.inherit)
             .find(|name| name.is_empty() || name.contains(['=', '\0']))
@@ -132,6 +122,22 @@ impl Described {
     /// Returns the folder that the command runs in.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Returns the names of the variables that the command gets beside the minimal ones and its arguments.
+    pub fn environment(&self) -> Vec<&str> {
+        self.config.env.0.keys().chain(&self.config.inherit).map(String::as_str).collect()
+    }
+
+    /// Returns what is said of the command, for clients.
+    pub fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations {
+            read_only: self.config.read_only,
+            destructive: self.config.destructive,
+            idempotent: self.config.idempotent,
+            open_world: self.config.open_world,
+            ..ToolAnnotations::default()
+        }
     }
 
     /// Returns what one run may cost.
@@ -205,11 +211,15 @@ impl Described {
         if !words.is_empty() {
             return Some(words);
         }
-        let shown = match &self.line {
-            Line::Argv(_) => prepared.words.join(" "),
-            Line::Script(_) => self.name.clone(),
-        };
-        Some(format!("Run `{}`?", shown.chars().take(500).collect::<String>()))
+        // What the file has in its words may be nobody's business but the operator's, such as a token.
+        let given = self.arguments.iter().zip(&prepared.values).filter_map(|(argument, texts)| {
+            Some(format!("{} = {}", argument.name, shown::values(texts.as_ref()?)))
+        });
+        let given: Vec<String> = given.collect();
+        Some(match given.is_empty() {
+            true => format!("Run `{}`?", self.name),
+            false => format!("Run `{}` with {}?", self.name, given.join(", ")),
+        })
     }
 
     /// Leaves out the question, for who has asked it already.
@@ -221,26 +231,30 @@ impl Described {
 
     /// Makes the tool.
     pub fn tool(self) -> Tool {
+        self.tool_with(None)
+    }
+
+    /// Makes the tool of a server that keeps outputs which are too long for a result.
+    pub(super) fn tool_with(self, shelf: Option<Arc<Shelf>>) -> Tool {
         let tool = Tool::new(&self.name).description(self.description()).input_schema(self.schema());
         let tool = match &self.config.title {
             Some(title) => tool.title(title),
             None => tool,
         };
-        let tool = tool.annotations(ToolAnnotations {
-            read_only: self.config.read_only,
-            destructive: self.config.destructive,
-            idempotent: self.config.idempotent,
-            open_world: self.config.open_world,
-            ..ToolAnnotations::default()
-        });
+        let tool = tool.annotations(self.annotations());
         let command = Arc::new(self);
         tool.run_raw(move |context, arguments| {
-            let command = command.clone();
-            async move { command.call(&context, &arguments).await }
+            let (command, shelf) = (command.clone(), shelf.clone());
+            async move { command.call(&context, &arguments, shelf).await }
         })
     }
 
-    async fn call(&self, context: &Context, arguments: &Raw) -> Result<CallToolResult, ToolError> {
+    async fn call(
+        &self,
+        context: &Context,
+        arguments: &Raw,
+        shelf: Option<Arc<Shelf>>,
+    ) -> Result<CallToolResult, ToolError> {
         let call: Map<String, Value> = arguments.decode()?;
         let prepared = self.prepare(&call)?;
         if let Some(question) = self.question(&prepared) {
@@ -254,6 +268,7 @@ impl Described {
             command: self.command(&prepared),
             limits: self.limits(),
             reading: if self.config.output == Output::Json { Reading::Json } else { Reading::Text },
+            shelf,
         };
         let result = child.run(context).await;
         drop(prepared.file);
@@ -264,95 +279,8 @@ impl Described {
         let mut words = prepared.words.iter().map(OsString::from);
         let command = Command::new(words.next().unwrap_or_default()).args(words).current_dir(&self.folder);
         let command = self.config.inherit.iter().fold(Child::plain(command), Command::inherit);
-        let command = self.config.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+        let command =
+            self.config.env.0.iter().fold(command, |command, (name, value)| command.env(name, value));
         prepared.variables.iter().fold(command, |command, (name, value)| command.env(name, value))
-    }
-}
-
-/// Reads what is run, and adds what is wrong with it.
-fn line(config: &CommandConfig, arguments: &[Argument], faults: &mut Vec<Fault>) -> Option<Line> {
-    match (&config.argv, &config.script) {
-        (Some(items), None) => {
-            if config.interpreter.is_some() {
-                faults.push(Fault::at(&["interpreter"], "only a script has one"));
-            }
-            let template = Template::read(items, arguments, faults);
-            for (at, argument) in arguments.iter().enumerate() {
-                if template.places().all(|place| place != at) {
-                    let what = format!("`{{{}}}` has no place in `argv`", argument.name);
-                    faults.push(Fault::at(&["arguments", &argument.name], what));
-                }
-            }
-            Some(Line::Argv(template))
-        }
-        (None, Some(script)) => {
-            let interpreter =
-                config.interpreter.clone().unwrap_or_else(|| SHELL.iter().map(ToString::to_string).collect());
-            if interpreter.is_empty() {
-                faults.push(Fault::at(&["interpreter"], "it names no program"));
-            }
-            let names: Vec<String> = arguments.iter().map(|argument| variable(&argument.name)).collect();
-            for (at, name) in names.iter().enumerate() {
-                if names.iter().take(at).any(|other| other == name) {
-                    faults.push(Fault::at(
-                        &["arguments"],
-                        format!("two arguments would be the variable {name}"),
-                    ));
-                }
-            }
-            Some(Line::Script(interpreter.into_iter().chain([script.0.clone()]).collect()))
-        }
-        (None, None) => {
-            faults.push(Fault::at(&[], "it has neither `argv` nor `script`"));
-            None
-        }
-        (Some(_), Some(_)) => {
-            faults.push(Fault::at(&["script"], "it has `argv` too; a command has one of both"));
-            None
-        }
-    }
-}
-
-/// Returns the variable in which a script finds an argument.
-fn variable(argument: &str) -> String {
-    format!("ARG_{}", argument.to_ascii_uppercase().replace('-', "_"))
-}
-
-/// Described commands and the policy that they are under.
-#[derive(Clone, Debug, Default)]
-pub struct DescribedSet {
-    commands: Vec<Described>,
-    policy: Policy,
-}
-
-impl DescribedSet {
-    /// Puts commands under a policy.
-    pub fn new(commands: Vec<Described>, policy: Policy) -> Self {
-        Self { commands, policy }
-    }
-
-    /// Returns the commands, hidden ones too.
-    pub fn commands(&self) -> &[Described] {
-        &self.commands
-    }
-
-    /// Returns the policy.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    /// Adds the tools of what the policy shows to a server, and the log of who asks for the rest.
-    pub fn add_to(&self, server: Server) -> Server {
-        let (shown, hidden): (Vec<&Described>, Vec<&Described>) =
-            self.commands.iter().partition(|command| self.policy.decide(&[command.name()]).is_allowed());
-        let tools: Vec<Tool> = shown.into_iter().map(|command| command.clone().tool()).collect();
-        let names = hidden.into_iter().map(|command| (command.name.clone(), vec![command.name.clone()]));
-        let doorkeeper = Doorkeeper {
-            policy: Arc::new(self.policy.clone()),
-            hidden: Arc::new(names.collect()),
-            ..Doorkeeper::default()
-        };
-        let server = server.with(tools);
-        if self.commands.is_empty() { server } else { server.offers_tools().layer(doorkeeper) }
     }
 }

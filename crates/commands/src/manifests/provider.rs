@@ -1,5 +1,4 @@
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline_server::protocol::model::{ReadResult, Resource, ResourceContents};
@@ -8,7 +7,7 @@ use trunkline_server::{BoxFuture, Context, Notifier, ResourceProvider, ToolError
 use super::found::Found;
 use super::read::Folders;
 use super::rule::Rule;
-use super::scan::Scan;
+use super::scan::{Around, Scan};
 use super::watch::Watch;
 
 /// The manifests as resources of a server.
@@ -63,8 +62,8 @@ impl News {
 }
 
 impl Shared {
-    /// Looks for manifests, and returns what is new and the folders to watch.
-    pub(super) fn look(&self) -> (News, Vec<PathBuf>) {
+    /// Looks for manifests, and returns what is new and where to look for more.
+    pub(super) fn look(&self) -> (News, Around) {
         let scan = Scan::of(&self.rule);
         if scan.cut {
             let directory = self.rule.directory.display();
@@ -81,7 +80,7 @@ impl Shared {
                 .filter_map(Found::uri)
                 .collect(),
         };
-        (news, scan.folders)
+        (news, scan.around)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Found>> {

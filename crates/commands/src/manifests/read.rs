@@ -1,7 +1,7 @@
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
@@ -47,10 +47,12 @@ impl Folders {
             folder = folder.open_dir_nofollow(step)?;
         }
         // Opening a pipe that nobody writes to would wait for ever.
-        if !folder.symlink_metadata(name)?.is_file() {
+        let mut options = OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No).nonblock(true);
+        let file = folder.open_with(name, &options)?;
+        if !file.metadata()?.is_file() {
             return Err(io::Error::other("the manifest is no regular file any more"));
         }
-        let file = folder.open_with(name, OpenOptions::new().read(true).follow(FollowSymlinks::No))?;
         let mut bytes = Vec::new();
         file.take(self.most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > self.most_bytes {

@@ -16,7 +16,7 @@ pub(super) struct Rule {
 }
 
 /// What the root of a repository has in it.
-const REPOSITORIES: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
+pub(super) const REPOSITORIES: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
 impl Rule {
     pub(super) fn new(directory: &Path, patterns: &[String], limits: ManifestLimits) -> Self {
@@ -43,16 +43,23 @@ impl Rule {
 
     /// Reports whether a file of the folder, of a direct child or of a folder above has the name of a manifest.
     pub(super) fn names(&self, name: &str) -> bool {
-        self.names.iter().any(|pattern| glob::fits(pattern, name))
+        self.names.iter().any(|pattern| glob::fits_name(pattern, name))
     }
 
     /// Reports whether a file below the folder is a manifest, by the parts of its path from there.
     pub(super) fn takes(&self, parts: &[&str]) -> bool {
         let near = parts.len() <= 2 && parts.last().is_some_and(|name| self.names(name));
-        near || self
-            .paths
-            .iter()
-            .any(|path| glob::matches(path, parts, |at| path.get(at).is_some_and(|part| part == "**")))
+        let fits = |path: &Vec<String>| {
+            let is_any_number = |at: usize| path.get(at).is_some_and(|part| part == "**");
+            glob::matches(path, parts, is_any_number, glob::fits_name)
+        };
+        near && !parts.iter().rev().skip(1).any(|folder| folder.starts_with('.'))
+            || self.paths.iter().any(fits)
+    }
+
+    /// Reports whether something is meant whose name begins with a dot.
+    pub(super) fn names_hidden(&self) -> bool {
+        self.names.iter().chain(self.paths.iter().flatten()).any(|part| part.starts_with('.'))
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -5,17 +6,34 @@ use std::time::Instant;
 use ignore::{DirEntry, WalkBuilder};
 
 use super::found::Found;
-use super::rule::Rule;
+use super::rule::{REPOSITORIES, Rule};
 
 /// What one look for manifests has found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     /// The manifests, in the order of their paths.
     pub(super) found: Vec<Found>,
-    /// The folders in which another could appear.
-    pub(super) folders: Vec<PathBuf>,
+    pub(super) around: Around,
     /// The look ended at one of its limits, so that there may be more.
     pub(super) cut: bool,
+}
+
+/// Where another manifest could appear.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Around {
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// There are more folders than may be watched.
+    pub(super) has_more: bool,
+}
+
+impl Around {
+    fn add(&mut self, folder: &Path, rule: &Rule) {
+        if self.folders.len() < rule.limits.watched {
+            self.folders.insert(folder.to_owned());
+        } else {
+            self.has_more |= !self.folders.contains(folder);
+        }
+    }
 }
 
 /// How deep plain names are looked for: in the folder itself and in its direct children.
@@ -36,8 +54,6 @@ impl Scan {
         }
         scan.found.sort();
         scan.found.dedup();
-        scan.folders.sort();
-        scan.folders.dedup();
         scan
     }
 
@@ -46,6 +62,8 @@ impl Scan {
         let walk = WalkBuilder::new(&rule.directory)
             .max_depth(Some(depth))
             .follow_links(false)
+            .hidden(!rule.names_hidden())
+            .filter_entry(|entry| !REPOSITORIES.iter().any(|mark| entry.file_name() == *mark))
             // A folder that is no repository may have ignore files too.
             .require_git(false)
             .git_global(false)
@@ -67,9 +85,8 @@ impl Scan {
     fn below(&mut self, rule: &Rule, entry: &DirEntry) {
         let kind = entry.file_type();
         if kind.is_some_and(|kind| kind.is_dir()) {
-            let may_have = rule.is_deep() || entry.depth() < NEAR;
-            if may_have && self.folders.len() < rule.limits.watched {
-                self.folders.push(entry.path().to_owned());
+            if rule.is_deep() || entry.depth() < NEAR {
+                self.around.add(entry.path(), rule);
             }
             return;
         }
@@ -85,7 +102,7 @@ impl Scan {
 
     /// Looks at the files of one folder above the rule's folder.
     fn above(&mut self, rule: &Rule, folder: &Path, entries: &mut usize) {
-        self.folders.push(folder.to_owned());
+        self.around.add(folder, rule);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             *entries += 1;
             if *entries > rule.limits.entries || self.found.len() >= rule.limits.files {

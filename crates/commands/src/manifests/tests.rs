@@ -41,7 +41,9 @@ fn rule(directory: &Path, patterns: &[&str], limits: ManifestLimits) -> Rule {
 
 /// Returns the ways from a folder to the manifests around another.
 fn found(folder: &Folder, directory: &str, patterns: &[&str]) -> Vec<String> {
-    let scan = Scan::of(&rule(&folder.0.join(directory), patterns, ManifestLimits::default()));
+    // However slow the machine is, it is not what is tested.
+    let limits = ManifestLimits { within: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
+    let scan = Scan::of(&rule(&folder.0.join(directory), patterns, limits));
     assert!(!scan.cut);
     let ways = scan
         .found
@@ -94,6 +96,36 @@ fn manifests_are_those_of_the_folder_of_its_children_and_of_folders_above_up_to_
 }
 
 #[test]
+fn what_begins_with_a_dot_is_found_only_where_it_is_meant() {
+    let folder = workspace();
+    for path in [
+        "repo/.env",
+        "repo/app/here/.env",
+        "repo/app/here/.golem.yaml",
+        "repo/app/here/.ci/golem.yaml",
+        "repo/app/here/.ci/deep/golem.yaml",
+        "repo/.git/golem.yaml",
+    ] {
+        folder.write(path, path);
+    }
+    for (directory, pattern, expected) in [
+        ("repo/app/here", ".golem.yaml", &["repo/app/here/.golem.yaml"][..]),
+        ("repo/app/here", ".e*", &["repo/.env", "repo/app/here/.env"]),
+        (
+            "repo/app/here",
+            ".ci/**/*.yaml",
+            &["repo/app/here/.ci/deep/golem.yaml", "repo/app/here/.ci/golem.yaml"],
+        ),
+        ("repo", "*", &["repo/golem.yaml", "repo/app/golem.yaml"]),
+        ("repo", "**/.git/**", &[]),
+    ] {
+        let mut expected: Vec<&str> = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(found(&folder, directory, &[pattern]), expected, "{pattern}");
+    }
+}
+
+#[test]
 fn links_are_neither_listed_nor_followed_and_a_loop_ends() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
@@ -113,15 +145,18 @@ fn a_look_ends_at_its_limits() {
         folder.write(&format!("f{at}/golem.yaml"), "x");
     }
     let limited = |limits: ManifestLimits| Scan::of(&rule(&folder.0, &["**/golem.yaml"], limits));
-    let limits = ManifestLimits::default;
+    let limits =
+        || ManifestLimits { within: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
     let few = limited(ManifestLimits { files: 7, ..limits() });
     assert_eq!((few.found.len(), few.cut), (7, true));
     let entries = limited(ManifestLimits { entries: 20, ..limits() });
     assert!(entries.cut && entries.found.len() <= 20, "{entries:?}");
     let time = limited(ManifestLimits { within: std::time::Duration::ZERO, ..limits() });
     assert!(time.cut && time.found.is_empty());
-    let watched = limited(ManifestLimits { watched: 5, ..limits() });
-    assert!(watched.folders.len() <= 5);
+    let watched = limited(ManifestLimits { watched: 5, ..limits() }).around;
+    assert_eq!((watched.folders.len(), watched.has_more), (5, true));
+    let all = limited(limits()).around;
+    assert_eq!((all.folders.len(), all.has_more), (51, false));
     assert_eq!(limited(limits()).found.len(), 50);
     let shallow = limited(ManifestLimits { depth: 1, ..limits() });
     assert_eq!(shallow.found.len(), 50, "direct children are always looked at");

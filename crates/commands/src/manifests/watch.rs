@@ -2,18 +2,22 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use trunkline_server::Notifier;
 
 use super::provider::Shared;
+use super::scan::Around;
 
 /// How long is waited after a change for those that come with it.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How often is looked where the system does not tell of changes.
+/// How often is looked where the system does not tell of changes, at the most.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// How many times as long as a look takes is waited for the next, so that looking never keeps a machine busy.
+const PAUSE: u32 = 20;
 
 /// A thread that looks for manifests again whenever files change. It ends when this is dropped.
 #[derive(Debug)]
@@ -41,9 +45,9 @@ impl Watch {
         let spawned = std::thread::Builder::new().name("manifests".to_owned()).spawn(move || {
             let mut folders = Watched::new(changed);
             let looker = Looker { shared, notifier, changes, ended };
-            looker.look(&mut folders);
-            while looker.wait(folders.is_complete) {
-                looker.look(&mut folders);
+            let mut took = looker.look(&mut folders);
+            while looker.wait(folders.tells_all(), LOOK_EVERY.max(took * PAUSE)) {
+                took = looker.look(&mut folders);
             }
         });
         if let Err(error) = spawned {
@@ -61,12 +65,14 @@ struct Looker {
 }
 
 impl Looker {
-    fn look(&self, watched: &mut Watched) {
-        let (mut news, folders) = self.shared.look();
-        if watched.follow(folders) {
+    /// Looks for what has changed, tells of it, and returns how long that took.
+    fn look(&self, watched: &mut Watched) -> Duration {
+        let began = Instant::now();
+        let (mut news, around) = self.shared.look();
+        if watched.follow(around) {
             // What changed in a folder after we looked and before it was watched was told to nobody.
-            let (missed, folders) = self.shared.look();
-            watched.follow(folders);
+            let (missed, around) = self.shared.look();
+            watched.follow(around);
             news.add(missed);
         }
         if news.listed {
@@ -75,15 +81,16 @@ impl Looker {
         for uri in news.updated {
             self.notifier.updated(uri);
         }
+        began.elapsed()
     }
 
     /// Waits until files have changed; returns false when nobody is interested any more.
-    fn wait(&self, told: bool) -> bool {
+    fn wait(&self, told: bool, within: Duration) -> bool {
         loop {
             if self.is_over() {
                 return false;
             }
-            match self.changes.recv_timeout(LOOK_EVERY) {
+            match self.changes.recv_timeout(within) {
                 Ok(()) => break,
                 Err(RecvTimeoutError::Timeout) if told => {}
                 Err(RecvTimeoutError::Timeout) => return true,
@@ -105,7 +112,10 @@ impl Looker {
 struct Watched {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
-    is_complete: bool,
+    /// Some folder could not be watched.
+    failed: bool,
+    /// There are more folders than may be watched.
+    has_more: bool,
 }
 
 impl Watched {
@@ -122,13 +132,22 @@ impl Watched {
                 |error| tracing::warn!(%error, "the system does not tell of changes; looking for them"),
             )
             .ok();
-        Self { is_complete: watcher.is_some(), watcher, folders: BTreeSet::new() }
+        Self { watcher, folders: BTreeSet::new(), failed: false, has_more: false }
+    }
+
+    /// Reports whether every change is told, so that nobody has to look for any.
+    fn tells_all(&self) -> bool {
+        self.watcher.is_some() && !self.failed && !self.has_more
     }
 
     /// Watches these folders and no others, and returns whether there are new ones among them.
-    fn follow(&mut self, folders: Vec<PathBuf>) -> bool {
+    fn follow(&mut self, around: Around) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
-        let wanted: BTreeSet<PathBuf> = folders.into_iter().collect();
+        if around.has_more && !self.has_more {
+            tracing::warn!("there are more folders than may be watched; looking for changes");
+        }
+        self.has_more = around.has_more;
+        let wanted = around.folders;
         for gone in self.folders.difference(&wanted) {
             // It may be gone altogether, and its watch with it.
             let _ = watcher.unwatch(gone);
@@ -137,9 +156,9 @@ impl Watched {
         let new: Vec<&PathBuf> = wanted.difference(&self.folders).collect();
         let failed: Vec<notify::Error> = new.iter().filter_map(|folder| watch(folder).err()).collect();
         let is_new = !new.is_empty();
-        if let (Some(error), true) = (failed.first(), self.is_complete) {
+        if let (Some(error), false) = (failed.first(), self.failed) {
             tracing::warn!(%error, "some folders cannot be watched; looking for changes");
-            self.is_complete = false;
+            self.failed = true;
         }
         self.folders = wanted;
         is_new

@@ -116,6 +116,24 @@ impl Policy {
         self
     }
 
+    /// Warns of rules that match none of these commands: one that is misspelt hides nothing.
+    pub(crate) fn warn_of_idle_rules(&self, commands: &[Vec<String>]) {
+        for rule in self.idle_rules(commands) {
+            tracing::warn!("the rule `{rule}` of the policy matches no command");
+        }
+    }
+
+    /// Returns the rules that match none of these commands; those of a preset need not.
+    fn idle_rules(&self, commands: &[Vec<String>]) -> Vec<&Rule> {
+        let matches = |rule: &Rule| {
+            commands
+                .iter()
+                .any(|words| rule.pattern.matches(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+        };
+        let own = self.rules.iter().filter(|rule| rule.preset.is_none() && !matches(rule));
+        own.chain(self.outer.iter().flat_map(|outer| outer.idle_rules(commands))).collect()
+    }
+
     /// Decides on a command by the words of its path.
     pub fn decide<S: AsRef<str>>(&self, words: &[S]) -> Decision<'_> {
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
@@ -236,6 +254,18 @@ mod tests {
         {
             assert_eq!(both.decide(path).is_allowed(), allowed, "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_rule_that_matches_no_command_is_found() {
+        let commands = ["component delete", "worker list"];
+        let commands: Vec<Vec<String>> =
+            commands.iter().map(|words| words.split(' ').map(str::to_owned).collect()).collect();
+        let policy = |rules: &[&str]| Policy::from_rules(rules).unwrap();
+        let both = policy(&["deny component rm", "allow worker *", "preset golem"])
+            .within(policy(&["deny *", "deny w"]));
+        let idle: Vec<String> = both.idle_rules(&commands).iter().map(ToString::to_string).collect();
+        assert_eq!(idle, ["deny component rm", "deny w"]);
     }
 
     #[test]

@@ -22,11 +22,12 @@ impl Pattern {
     }
 
     pub(super) fn matches(&self, path: &[&str]) -> bool {
-        glob::matches(&self.words, path, |at| match self.words.get(at).map(String::as_str) {
+        let is_any_number = |at: usize| match self.words.get(at).map(String::as_str) {
             Some("**") => true,
             Some("*") => at + 1 == self.words.len(),
             _ => false,
-        })
+        };
+        glob::matches(&self.words, path, is_any_number, glob::fits)
     }
 }
 

@@ -54,6 +54,17 @@ impl Flags {
         }
     }
 
+    /// Adds the flags to a program that has none of their names; one that has cannot have been served by them.
+    pub(super) fn add_to_free(&self, command: &Command) -> Option<Command> {
+        let ours = self.add_to(Command::new(""));
+        let taken = |ours: &Arg| {
+            command
+                .get_arguments()
+                .any(|arg| arg.get_id() == ours.get_id() || arg.get_long() == ours.get_long())
+        };
+        (!ours.get_arguments().any(taken)).then(|| self.add_to(command.clone()))
+    }
+
     /// Adds the flags to a program.
     pub(super) fn add_to(&self, command: Command) -> Command {
         let arg =

@@ -10,11 +10,12 @@ use trunkline_server::protocol::model::{CallToolResult, ToolAnnotations};
 use trunkline_server::{Context, Server, Tool, ToolError};
 use trunkline_transport::process::{self, RunLimits};
 
+use super::flags::Flags;
 use super::{Program, ProgramError, Runner};
 use crate::audit::Doorkeeper;
 use crate::hints;
-use crate::run::{Child, Function, Reading, run_function};
-use crate::tree::{Leaf, Tree};
+use crate::run::{Child, Function, Reading, Run, Shelf, ShelfProvider, run_function};
+use crate::tree::{Exposure, Leaf, Tree};
 
 impl Program {
     /// Makes a server of the program: its tools, made once, and its manifests.
@@ -22,8 +23,9 @@ impl Program {
     /// # Errors
     /// [`ProgramError`]: the program cannot be served.
     pub fn server(&self) -> Result<Server, ProgramError> {
-        let tree = Arc::new(Tree::exposing(self.command.clone(), &self.exposure)?);
+        let tree = Arc::new(self.tree()?);
         let runner = Arc::new(self.runner()?);
+        self.warn_of_idle_rules(&tree);
         let decide = |leaf: &Leaf| self.policy.decide(&self.words(leaf)).is_allowed();
         let shown = (0..tree.leaves().len()).filter(|at| tree.leaves().get(*at).is_some_and(decide));
         let tools: Vec<Tool> = shown.filter_map(|at| self.tool(&tree, at, &runner)).collect();
@@ -34,6 +36,7 @@ impl Program {
             unknown: self.unknown,
         };
         let server = Server::new(self.command.get_name()).offers_tools().with(tools).layer(doorkeeper);
+        let server = server.resources_from(ShelfProvider(runner.shelf.clone()));
         let server = match self.command.get_version() {
             Some(version) => server.version(version),
             None => server,
@@ -53,12 +56,25 @@ impl Program {
     /// # Errors
     /// [`ProgramError`]: the program cannot be served.
     pub fn decisions(&self) -> Result<Vec<(String, String, String)>, ProgramError> {
-        let tree = Tree::exposing(self.command.clone(), &self.exposure)?;
+        let tree = self.tree()?;
+        self.warn_of_idle_rules(&tree);
         let each = tree.leaves().iter().map(|leaf| {
             let words = self.words(leaf);
             (leaf.name().to_owned(), words.join(" "), self.policy.decide(&words).to_string())
         });
         Ok(each.collect())
+    }
+
+    fn warn_of_idle_rules(&self, tree: &Tree) {
+        let commands: Vec<Vec<String>> = tree.leaves().iter().map(|leaf| self.words(leaf)).collect();
+        self.policy.warn_of_idle_rules(&commands);
+    }
+
+    fn tree(&self) -> Result<Tree, ProgramError> {
+        // A child of ours has the flags by which it serves itself, and no value may be read as one of those either.
+        let is_itself = matches!(self.runner, Runner::Itself);
+        let as_run = is_itself.then(|| Flags::of(&self.flag).add_to_free(&self.command)).flatten();
+        Ok(Tree::exposing(self.command.clone(), &Exposure { as_run, ..self.exposure.clone() })?)
     }
 
     /// Returns the words of a command that policies are matched against.
@@ -119,7 +135,7 @@ impl Program {
             base = base.current_dir(directory);
         }
         let name = self.command.get_name().to_owned();
-        Ok(Running { way, base, limits: self.limits.clone(), name })
+        Ok(Running { way, base, limits: self.limits.clone(), name, shelf: Arc::default() })
     }
 }
 
@@ -135,6 +151,7 @@ struct Running {
     base: process::Command,
     limits: RunLimits,
     name: String,
+    shelf: Arc<Shelf>,
 }
 
 enum Way {
@@ -161,7 +178,8 @@ impl Running {
         match &self.way {
             Way::Child(_) => {
                 let (command, limits) = (self.base.clone(), self.limits.clone());
-                Child { title, command, limits, reading }.with_words(line).run(context).await
+                let shelf = Some(self.shelf.clone());
+                Child { title, command, limits, reading, shelf }.with_words(line).run(context).await
             }
             Way::Function(function, command) => {
                 let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
@@ -171,7 +189,8 @@ impl Running {
                     Err(shown) if !shown.use_stderr() => return Ok(CallToolResult::text(shown.to_string())),
                     read => read?,
                 };
-                run_function(function.clone(), matches, &title, &self.limits, reading, context).await
+                let (function, limits, shelf) = (function.clone(), &self.limits, Some(&self.shelf));
+                run_function(Run { function, matches, title: &title, limits, reading, shelf }, context).await
             }
         }
     }

@@ -49,6 +49,8 @@ pub(crate) struct Exposure {
     pub(crate) json: Option<(String, String)>,
     /// What the operator has put before every command line.
     pub(crate) prefix: Vec<OsString>,
+    /// The program as it reads its words, if it has more flags than those that callers may know of.
+    pub(crate) as_run: Option<Command>,
 }
 
 /// Why a program cannot be served.
@@ -79,7 +81,7 @@ impl Tree {
         if command.is_multicall_set() {
             return Err(TreeError::Multicall(command.get_name().to_owned()));
         }
-        let mut twin = Twin::of(&command);
+        let mut twin = Twin::of(exposure.as_run.as_ref().unwrap_or(&command));
         let prefix = prefix(&command, &exposure.prefix)?;
         let mut built = without_help(command);
         built.build();

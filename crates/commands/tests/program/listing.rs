@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clap::Command;
+use clap::{Arg, Command};
 use serde_json::{Map, Value, json};
 use trunkline_commands::{Policy, Program};
 
@@ -102,14 +102,16 @@ async fn every_tool_runs_its_command_and_none_is_misunderstood() {
 async fn tools_are_made_once_however_often_they_are_listed() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
-    let command = Command::new("p").subcommand(Command::new("group").subcommand(
-        Command::new("leaf").mut_args(move |arg| {
-            count.fetch_add(1, Ordering::SeqCst);
-            arg
-        }),
-    ));
-    let before = made.load(Ordering::SeqCst);
+    // To know the range of a number, its parser is asked when the schema is made.
+    let parse = move |text: &str| {
+        count.fetch_add(1, Ordering::SeqCst);
+        text.parse::<u8>()
+    };
+    let leaf = Command::new("leaf").arg(Arg::new("n").value_parser(parse));
+    let command = Command::new("p").subcommand(Command::new("group").subcommand(leaf));
     let host = host(&Program::new(command).executable("/bin/true"));
+    let before = made.load(Ordering::SeqCst);
+    assert!(before > 0, "the schema was made");
     let mut peer = Peer::legacy(&host, json!({})).await;
     let first = peer.request("tools/list", json!({})).await;
     for _ in 0..10_000 {
@@ -159,4 +161,21 @@ async fn what_a_policy_hides_is_answered_like_what_never_was() {
         assert_eq!(error["code"], -32602, "{answer}");
     }
     assert!(refusals.iter().all(|refusal| refusal == "Unknown tool: X"), "{refusals:?}");
+}
+
+#[tokio::test]
+async fn no_value_is_read_as_a_flag_by_which_the_program_serves_itself() {
+    // Before the `--` that the last values need, this value can only stand bare.
+    let command = Command::new("p")
+        .arg(Arg::new("file").required(true).allow_hyphen_values(true))
+        .arg(Arg::new("rest").num_args(1..).last(true));
+    let server = Program::new(command.clone()).server().unwrap();
+    let call = |file: &str| server.call("p", json!({ "file": file, "rest": ["x"] }));
+    let refused = call("--serve=0").await.unwrap();
+    let said = refused.content[0].as_text().unwrap();
+    assert!(refused.is_error && said.contains("required arguments were not provided"), "{said}");
+    // A program that is no server of ours has no such flag.
+    let other = Program::new(command).executable("/bin/echo").server().unwrap();
+    let echoed = other.call("p", json!({ "file": "--serve=0", "rest": ["x"] })).await.unwrap();
+    assert_eq!(echoed.content[0].as_text(), Some("--serve=0 -- x\n"));
 }

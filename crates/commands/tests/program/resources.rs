@@ -1,5 +1,5 @@
 use serde_json::json;
-use trunkline_commands::Manifests;
+use trunkline_commands::{ManifestLimits, Manifests};
 
 use crate::peer::Peer;
 use crate::support::{folder, host, program};
@@ -51,4 +51,17 @@ async fn manifests_are_listed_read_and_watched() {
     }
     let listed = peer.request("resources/list", json!({})).await["result"]["resources"].clone();
     assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_of_folders_that_are_too_many_to_be_watched_are_looked_for() {
+    let folder = folder("unwatched");
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    std::fs::create_dir_all(folder.join("child")).unwrap();
+    let limits = ManifestLimits { watched: 1, ..ManifestLimits::default() };
+    let manifests = Manifests::new(["golem.yaml"]).directory(&folder).limits(limits);
+    let host = host(&program().manifests(manifests));
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    std::fs::write(folder.join("child/golem.yaml"), "a: 1\n").unwrap();
+    assert_eq!(peer.receive().await["method"], "notifications/resources/list_changed");
 }

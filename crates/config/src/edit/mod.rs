@@ -14,7 +14,7 @@ use crate::file::{Chosen, ConfigFile, containers, load};
 use crate::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES};
 use crate::node::{Kind, Node};
 use crate::problem::{ConfigError, Problem};
-use crate::server::{Reach, ServerConfig};
+use crate::server::ServerConfig;
 use crate::syntax::Format;
 use crate::variables::Variables;
 
@@ -26,6 +26,8 @@ pub struct Editor {
     original: Option<String>,
     file: ConfigFile,
     container: String,
+    /// Whether a file that is made is for its owner alone.
+    is_private: bool,
 }
 
 /// Whether a copy of the old file is left beside the new one.
@@ -107,7 +109,13 @@ impl Editor {
     pub fn parse(path: impl Into<PathBuf>, text: &str) -> Result<Self, EditError> {
         let path = path.into();
         let file = ConfigFile::parse(&path, text, Variables::kept())?;
-        Ok(Self { path, original: Some(text.to_owned()), file, container: "mcpServers".to_owned() })
+        Ok(Self {
+            path,
+            original: Some(text.to_owned()),
+            file,
+            container: "mcpServers".to_owned(),
+            is_private: false,
+        })
     }
 
     /// Opens a file that may not be there yet. It is made when it is saved, its folder included.
@@ -120,7 +128,13 @@ impl Editor {
             return Self::open(path);
         }
         let file = ConfigFile::parse(path, "", Variables::kept())?;
-        Ok(Self { path: path.to_owned(), original: None, file, container: "mcpServers".to_owned() })
+        Ok(Self {
+            path: path.to_owned(),
+            original: None,
+            file,
+            container: "mcpServers".to_owned(),
+            is_private: false,
+        })
     }
 
     /// Sets under which key an `mcp.json` without servers gets its first; `mcpServers` by default.
@@ -128,6 +142,26 @@ impl Editor {
     pub fn container(mut self, key: impl Into<String>) -> Self {
         self.container = key.into();
         self
+    }
+
+    /// Has a file that is not there yet made so that nobody but its owner can read it; one that is there keeps its mode.
+    #[must_use]
+    pub fn private(mut self) -> Self {
+        self.is_private = true;
+        self
+    }
+
+    /// Tells whether nobody but its owner can read the file once it is saved. Where files have no modes, that is so.
+    pub fn is_private(&self) -> bool {
+        match &self.original {
+            None => self.is_private,
+            Some(_) => write::is_private(&self.path),
+        }
+    }
+
+    /// Tells whether the file is not there yet.
+    pub fn is_new(&self) -> bool {
+        self.original.is_none()
     }
 
     /// Returns the file as it would be saved, with its variables as they are written.
@@ -138,7 +172,7 @@ impl Editor {
     /// Adds a server, with variables by name and without what is at its default.
     ///
     /// # Errors
-    /// There is one of this name.
+    /// There is one of this name, or it is one that could not be read again.
     pub fn add(&mut self, server: &ServerConfig) -> Result<(), EditError> {
         let name = server.name.as_str();
         if self.file.names().contains(&name) {
@@ -150,8 +184,12 @@ impl Editor {
             Format::Toml => toml::add(text, root, server, folder),
             Format::Json => json::add(text, root, &self.container, server, folder),
         };
-        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| reaches_the_same(&new, server));
-        self.change(name, splices, added)
+        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| new.is_written_like(server));
+        if let Ok(new) = self.with(&splices) {
+            // What would not be read again has a better name than that it cannot be written.
+            new.server(name)?;
+        }
+        self.change(name, &splices, added)
     }
 
     /// Removes a server.
@@ -165,7 +203,7 @@ impl Editor {
             Format::Toml => toml::remove(text, root, name),
             Format::Json => json::remove(text, root, name),
         };
-        self.change(name, splices, |new| !new.names().contains(&name))
+        self.change(name, &splices, |new| !new.names().contains(&name))
     }
 
     /// Enables a server; nothing changes if it is.
@@ -195,18 +233,17 @@ impl Editor {
             Format::Json => json::set_enabled(text, root, name, enabled),
         };
         let before = self.file.server(name).ok().map(|server| ServerConfig { enabled, ..server });
-        self.change(name, splices, |new| new.server(name).ok() == before)
+        self.change(name, &splices, |new| new.server(name).ok() == before)
     }
 
     /// Makes a change if it is exactly the one that is meant: nothing but the one server may come out otherwise.
     fn change(
         &mut self,
         name: &str,
-        splices: Vec<Splice>,
+        splices: &[Splice],
         is_meant: impl Fn(&ConfigFile) -> bool,
     ) -> Result<(), EditError> {
-        let text = apply(self.file.text(), splices);
-        let new = ConfigFile::parse(&self.path, &text, Variables::kept()).ok();
+        let new = self.with(splices).ok();
         let keeps_the_rest = |new: &ConfigFile| {
             without(self.file.root(), new.format(), name) == without(new.root(), new.format(), name)
         };
@@ -217,6 +254,11 @@ impl Editor {
             }
             None => Err(EditError::Unusual { path: self.path.clone(), name: name.to_owned() }),
         }
+    }
+
+    fn with(&self, splices: &[Splice]) -> Result<ConfigFile, ConfigError> {
+        let text = apply(self.file.text(), splices.to_vec());
+        ConfigFile::parse(&self.path, &text, Variables::kept())
     }
 
     fn check_known(&self, name: &str) -> Result<(), EditError> {
@@ -252,7 +294,7 @@ impl Editor {
             (Some(original), Backup::Make) => Some(write::back_up(&self.path, original).map_err(failed)?),
             _ => None,
         };
-        write::replace(&self.path, &text).map_err(failed)?;
+        write::replace(&self.path, &text, self.is_private).map_err(failed)?;
         Ok(Saved::Written(copy))
     }
 }
@@ -282,30 +324,6 @@ fn strip(node: &mut Node, tables: &[usize], name: &str, depth: usize) {
     entries.retain(|entry| {
         !(tables.contains(&entry.key_span.start) && entry.value.entries().is_some_and(<[_]>::is_empty))
     });
-}
-
-/// Tells whether a server that was written is the one that was meant, as far as a file of another folder can say.
-fn reaches_the_same(written: &ServerConfig, meant: &ServerConfig) -> bool {
-    let reach = match (&written.reach, &meant.reach) {
-        (Reach::Program(a), Reach::Program(b)) => {
-            let words = |program: &crate::Program| {
-                let texts =
-                    std::iter::once(&program.command).chain(&program.args).chain(program.env.values());
-                texts.map(|text| text.as_written().to_owned()).collect::<Vec<_>>()
-            };
-            words(a) == words(b) && a.env.keys().eq(b.env.keys())
-        }
-        (Reach::Endpoint(a), Reach::Endpoint(b)) => {
-            let texts = |endpoint: &crate::Endpoint| {
-                let texts = std::iter::once(&endpoint.url).chain(endpoint.headers.values());
-                texts.map(|text| text.as_written().to_owned()).collect::<Vec<_>>()
-            };
-            texts(a) == texts(b) && a.headers.keys().eq(b.headers.keys())
-        }
-        _ => false,
-    };
-    let with = |server: &ServerConfig| ServerConfig { reach: meant.reach.clone(), ..server.clone() };
-    reach && with(written) == with(meant)
 }
 
 impl From<Problem> for EditError {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 const MOST_NAMES: u32 = 100;
 
 /// Writes a file so that others see the old one or the new one and nothing between. It keeps the mode, and the owner if
-/// we may say so; a new file is readable by all and writable by its owner alone.
-pub(super) fn replace(path: &Path, contents: &str) -> io::Result<()> {
+/// we may say so; a new file is writable by its owner alone, and readable by all unless it is private.
+pub(super) fn replace(path: &Path, contents: &str, is_private: bool) -> io::Result<()> {
     // A link stays a link: what it leads to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (temporary, mut file) = fresh(&target, "tmp")?;
+    let (temporary, mut file) = fresh(&target, "tmp", is_private)?;
     let written = (|| {
         if let Ok(metadata) = fs::metadata(&target) {
             take_after(&file, &metadata)?;
@@ -32,23 +32,39 @@ pub(super) fn replace(path: &Path, contents: &str) -> io::Result<()> {
 /// Copies a file beside itself under a name that is free, and returns that.
 pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;
-    let (backup, mut file) = fresh(&target, "bak")?;
+    let (backup, mut file) = fresh(&target, "bak", true)?;
     take_after(&file, &fs::metadata(&target)?)?;
     file.write_all(contents.as_bytes())?;
     file.sync_all()?;
     Ok(backup)
 }
 
+/// Tells whether nobody but its owner can read a file.
+pub(super) fn is_private(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o044 == 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        true
+    }
+}
+
 /// Makes a file that was not there: `NAME.bak`, `NAME.bak2` and so on.
-fn fresh(target: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
+fn fresh(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, File)> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o644);
+        options.mode(if is_private { 0o600 } else { 0o644 });
     }
+    #[cfg(not(unix))]
+    let _ = is_private;
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for number in 1..=MOST_NAMES {
         let number = if number == 1 { String::new() } else { number.to_string() };

@@ -80,8 +80,16 @@ impl ConfigFile {
     /// # Errors
     /// As those of [`ConfigFile::open`]. Here a file of another user is refused even if we are the superuser.
     pub fn find(folder: impl AsRef<Path>, variables: Variables) -> Result<Option<Self>, ConfigError> {
-        let Some(path) = find::in_folder(folder.as_ref()) else { return Ok(None) };
-        Self::load(&path, variables, MOST_CONFIG_BYTES, Chosen::Found).map(Some)
+        let found = find::in_folder(folder.as_ref());
+        found.map(|path| Self::open_found(path, variables)).transpose()
+    }
+
+    /// Reads a file that was found before, and that nobody named.
+    ///
+    /// # Errors
+    /// As those of [`ConfigFile::find`].
+    pub fn open_found(path: impl AsRef<Path>, variables: Variables) -> Result<Self, ConfigError> {
+        Self::load(path.as_ref(), variables, MOST_CONFIG_BYTES, Chosen::Found)
     }
 
     /// Returns what Claude Code keeps in its own file for one folder, as if it were a file of its own.

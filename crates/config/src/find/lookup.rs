@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use super::client::{Client, Places};
+use super::client::Client;
+use super::places::Places;
 use crate::file::ConfigFile;
 use crate::limits::MOST_CLIENT_BYTES;
 use crate::near::nearest;

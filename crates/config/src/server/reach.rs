@@ -3,6 +3,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::options::Wire;
+use crate::secrets::secret_words;
 use crate::text::Text;
 
 /// How a server is reached.
@@ -12,6 +13,27 @@ pub enum Reach {
     Program(Program),
     /// It has an address.
     Endpoint(Endpoint),
+}
+
+impl Reach {
+    /// Compares what is written; the folder of a file, and how an address is spoken to if it is to be found out, do not
+    /// count.
+    pub(crate) fn is_written_like(&self, other: &Self) -> bool {
+        let same = |a: &BTreeMap<String, Text>, b: &BTreeMap<String, Text>| {
+            let words = |(name, text): (&String, &Text)| (name.clone(), text.as_written().to_owned());
+            a.iter().map(words).eq(b.iter().map(words))
+        };
+        match (self, other) {
+            (Self::Program(a), Self::Program(b)) => {
+                let same_args = a.args.iter().map(Text::as_written).eq(b.args.iter().map(Text::as_written));
+                same_args && a.command.as_written() == b.command.as_written() && same(&a.env, &b.env)
+            }
+            (Self::Endpoint(a), Self::Endpoint(b)) => {
+                a.url.as_written() == b.url.as_written() && same(&a.headers, &b.headers)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A program that is started. Debug output has neither its arguments nor the values of its environment.
@@ -41,10 +63,18 @@ impl Program {
         self.cwd.as_ref().map(|cwd| self.base.join(Path::new(cwd.expose())))
     }
 
-    /// Returns the command line for people to read, with variables by name and not by value.
+    /// Returns the command line for people to read, with variables by name and not by value, and without what looks like a
+    /// secret.
     pub fn command_line(&self) -> String {
-        let words = std::iter::once(&self.command).chain(&self.args).map(|word| quoted(word.as_written()));
-        words.collect::<Vec<_>>().join(" ")
+        let secret = secret_words(&self.args);
+        let words = self.args.iter().enumerate().map(|(index, word)| match word.as_written() {
+            word if !secret.contains(&index) => quoted(word),
+            word => match word.split_once('=').filter(|(name, _)| name.starts_with('-')) {
+                Some((name, _)) => format!("{name}=…"),
+                None => "…".to_owned(),
+            },
+        });
+        std::iter::once(quoted(self.command.as_written())).chain(words).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -163,6 +193,8 @@ mod tests {
         let shown = format!("{program:?} {} {endpoint:?} {}", program.command_line(), endpoint.address());
         assert!(!shown.contains("canary"), "{shown}");
         assert_eq!(program.command_line(), "run --token=${T} \"a b\"");
+        program.args = ["--port", "80", "--token=canary", "--api-key", "canary"].map(Text::new).into();
+        assert_eq!(program.command_line(), "run --port 80 --token=… --api-key …");
         assert_eq!(endpoint.address(), "https://h/mcp?…");
     }
 }

@@ -294,10 +294,8 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
     assert_eq!(told(editor.disable("zzz")), "t.toml: has no server `zzz`; it has `a`");
     let mut bad = server("c", "x");
     bad.reach = Reach::Endpoint(Endpoint::new("ftp://x"));
-    assert!(
-        matches!(editor.add(&bad), Err(EditError::Unusual { .. })),
-        "what would not be read is not written"
-    );
+    let unread = told(editor.add(&bad));
+    assert!(unread.contains("server `c`, key `url`: an address begins with http://"), "{unread}");
     assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Unchanged);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
@@ -345,8 +343,16 @@ fn a_file_keeps_its_mode_and_a_link_stays_a_link() {
     let new = folder.0.join("new.toml");
     let mut editor = Editor::open_or_new(&new).unwrap();
     editor.add(&server("a", "x")).unwrap();
+    assert!(!editor.is_private());
     editor.save(Backup::Skip).unwrap();
     assert_eq!(mode(&new) & 0o022, 0);
+    let own = folder.0.join("own.toml");
+    let mut editor = Editor::open_or_new(&own).unwrap().private();
+    assert!(editor.is_new() && editor.is_private());
+    editor.add(&server("a", "x")).unwrap();
+    editor.save(Backup::Skip).unwrap();
+    assert_eq!(mode(&own), 0o600);
+    assert!(Editor::open(&own).unwrap().is_private());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use futures_util::future::join_all;
 use trunkline_config::{Effect, ServerConfig, ServerName, Start, difference};
@@ -28,9 +28,19 @@ impl Hub {
     ///
     /// A server that is to be there from the start is connected to before this returns, and so is every server if somebody
     /// has already asked what is offered. A server that cannot be is reported and hurts no other.
+    /// The new ones are in place before anything is connected to, so that a server that is slow keeps no other configuration
+    /// waiting: one that is replaced meanwhile is reported as such.
     pub async fn set_servers(&self, configs: Vec<ServerConfig>) -> Applied {
+        let (mut applied, fresh, ended) = self.replace(&configs);
+        applied.failed = self.connect_fresh(&fresh).await;
+        join_all(ended.iter().map(|server| server.ended())).await;
+        applied
+    }
+
+    /// Puts other servers in place, and returns what is different, who is new and who is on the way out.
+    fn replace(&self, configs: &[ServerConfig]) -> (Applied, Vec<Arc<Upstream>>, Vec<Arc<Upstream>>) {
         let inner = &self.inner;
-        let _one_at_a_time = inner.applying.lock().await;
+        let _one_at_a_time = inner.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let servers = inner.servers();
         let before: Vec<ServerConfig> =
             servers.iter().map(|server| ServerConfig::clone(&server.config())).collect();
@@ -40,7 +50,7 @@ impl Hub {
         let named = |name: &ServerName| servers.iter().find(|server| server.name() == name);
         let place =
             |config: &ServerConfig| configs.iter().position(|other| other.name == config.name).unwrap_or(0);
-        let found = difference(&before, &configs);
+        let found = difference(&before, configs);
         for config in found.added {
             let server = self.make(config, None);
             applied.added.push(config.name.clone());
@@ -52,6 +62,9 @@ impl Hub {
             let Some(old) = named(&changed.after.name) else { continue };
             if changed.effect == Effect::Keep {
                 old.reconfigure(changed.after.clone());
+                if inner.is_asked() {
+                    old.want();
+                }
                 next.push((place(changed.after), old.clone()));
             } else {
                 let server = self.make(changed.after, Some(old));
@@ -70,10 +83,9 @@ impl Hub {
         next.sort_by_key(|(at, _)| *at);
         inner.set_servers(next.into_iter().map(|(_, server)| server).collect());
         inner.rebuild();
-        removed.iter().chain(&replaced).for_each(|server| server.remove());
-        applied.failed = self.connect_fresh(&fresh).await;
-        join_all(removed.iter().chain(&replaced).map(|server| server.ended())).await;
-        applied
+        let ended: Vec<_> = removed.into_iter().chain(replaced).collect();
+        ended.iter().for_each(|server| server.remove());
+        (applied, fresh, ended)
     }
 
     fn make(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {

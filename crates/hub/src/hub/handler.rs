@@ -59,16 +59,28 @@ impl Handler for Hub {
             Routed::Unknown(call, refusal) => {
                 let unlisted = self.inner.unlisted();
                 if unlisted.is_empty() {
-                    return ready(Err(refusal));
+                    return self.inner.unknown(call, refusal);
                 }
                 let inner = self.inner.clone();
                 Box::pin(async move {
                     inner.learn(&unlisted, &call).await;
-                    let routed = inner.route(&inner.registry(), call);
+                    let registry = inner.registry();
+                    let routed = inner.route(&registry, call);
+                    drop(registry);
                     match routed {
                         Routed::Answer(answer) => answer.await,
-                        Routed::Unknown(_, refusal) => Err(refusal),
+                        // Who cannot be listed now is left out, and hurts nobody else.
+                        Routed::Unlisted(call, _) => list(&inner.registry(), &call),
+                        Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
                     }
+                })
+            }
+            Routed::Unlisted(call, unlisted) => {
+                let inner = self.inner.clone();
+                Box::pin(async move {
+                    inner.learn(&unlisted, &call).await;
+                    // Who came meanwhile is told of later.
+                    list(&inner.registry(), &call)
                 })
             }
         }
@@ -89,6 +101,8 @@ enum Routed {
     Answer(Answer),
     /// To nobody whom we know of.
     Unknown(Call, Refusal),
+    /// To nobody, but it wants a list on which these are missing.
+    Unlisted(Call, Vec<Arc<Upstream>>),
 }
 
 impl Inner {
@@ -99,10 +113,13 @@ impl Inner {
         match call.method {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
+                self.note_asked();
                 // Whoever was never listed is waited for, and then the list is whole.
-                match self.unlisted().is_empty() {
-                    true => Routed::Answer(ready(list(registry, &call))),
-                    false => Routed::Unknown(call, Refusal::INTERNAL),
+                let unlisted = self.unlisted();
+                match unlisted.is_empty() {
+                    // The newest snapshot, which has everybody who is listed by now.
+                    true => Routed::Answer(ready(list(&self.registry(), &call))),
+                    false => Routed::Unlisted(call, unlisted),
                 }
             }
             Method::PromptsGet => self.get_prompt(registry, call),
@@ -201,7 +218,21 @@ impl Inner {
         }
     }
 
+    /// Answers a call of what nobody has. The server in this process may have more to say of a tool that is not there.
+    fn unknown(&self, call: Call, refusal: Refusal) -> Answer {
+        let servers = self.servers();
+        let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
+        match (own, call.method, call.name()) {
+            // One that it has, and that is not offered, is not called by guess.
+            (Some(own), Method::ToolsCall, Some(name)) if !own.has_tool(&name) => own.call(call),
+            _ => ready(Err(refusal)),
+        }
+    }
+
     fn relay(&self, server: &Arc<Upstream>, call: Call, params: Members) -> Routed {
+        if let Some(own) = server.in_process() {
+            return Routed::Answer(own.call(call));
+        }
         let errand = Errand { method: call.method, params, call };
         Routed::Answer(Box::pin(relay(server.clone(), errand, self.options.clone())))
     }

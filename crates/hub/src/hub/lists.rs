@@ -1,6 +1,7 @@
 //! What is offered, page by page.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -19,7 +20,12 @@ const PAGE: usize = 1000;
 impl Inner {
     /// Reports whether somebody has already asked what is offered.
     pub(super) fn is_asked(&self) -> bool {
-        self.servers().iter().any(|server| server.is_wanted())
+        self.is_asked.load(Ordering::Acquire)
+    }
+
+    /// Notes that somebody asks what is offered.
+    pub(super) fn note_asked(&self) {
+        self.is_asked.store(true, Ordering::Release);
     }
 
     /// Returns the servers of which it is not known what they offer, although somebody asks.

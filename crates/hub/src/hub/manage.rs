@@ -55,6 +55,9 @@ impl Hub {
         if !server.switch(switch == Switch::On) {
             return Ok(Toggled::AsItWas);
         }
+        if self.inner.is_asked() {
+            server.want();
+        }
         self.inner.rebuild();
         Ok(Toggled::Changed)
     }
@@ -88,8 +91,7 @@ impl Hub {
     /// As [`Hub::connect`].
     pub async fn reconnect(&self, name: &str) -> Result<(), ManageError> {
         let server = self.named(name)?;
-        server.drop_connections();
-        server.ended().await;
+        server.drop_connections().await;
         self.connect(name).await
     }
 

@@ -9,6 +9,7 @@ mod resource_tools;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -43,9 +44,11 @@ pub(crate) struct Inner {
     registry: ArcSwap<Snapshot>,
     /// Held by whoever makes the next snapshot, so that no older one replaces a newer one; never while a call runs.
     rebuilding: Mutex<()>,
-    /// Held by whoever applies a configuration, one at a time.
-    applying: tokio::sync::Mutex<()>,
+    /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
+    applying: Mutex<()>,
     changes: Changes,
+    /// Whether anybody has asked what is offered.
+    is_asked: AtomicBool,
     /// The bridge of one server says of itself what that server says.
     speaks_for: SpeaksFor,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -72,8 +75,9 @@ impl Hub {
             servers: RwLock::default(),
             registry: ArcSwap::default(),
             rebuilding: Mutex::default(),
-            applying: tokio::sync::Mutex::default(),
+            applying: Mutex::default(),
             changes: Changes::default(),
+            is_asked: AtomicBool::new(false),
             speaks_for,
             tasks: Mutex::default(),
         });

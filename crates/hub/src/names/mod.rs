@@ -62,16 +62,22 @@ impl fmt::Display for Collision {
     }
 }
 
+/// Something that gets a name on this side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item<'a> {
+    /// How its server's things are called here.
+    pub(crate) template: &'a NameTemplate,
+    pub(crate) server: &'a ServerName,
+    /// What it is called there.
+    pub(crate) name: &'a str,
+}
+
 /// Gives every item a name of its own, or none; the order of the items does not matter.
 ///
 /// A name that one item alone spells exactly is that item's. One that several would have is nobody's: all of them get
 /// names with a digest of where they come from, and those for whom even that is taken get none.
-pub(crate) fn assign(
-    template: &NameTemplate,
-    kind: Kind,
-    items: &[(&ServerName, &str)],
-) -> (Vec<Option<String>>, Vec<Collision>) {
-    let made: Vec<_> = items.iter().map(|(server, item)| template.make(server.as_str(), item)).collect();
+pub(crate) fn assign(kind: Kind, items: &[Item<'_>]) -> (Vec<Option<String>>, Vec<Collision>) {
+    let made: Vec<_> = items.iter().map(|item| item.template.make(item.server.as_str(), item.name)).collect();
     let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, made) in made.iter().enumerate() {
         groups.entry(&made.text).or_default().push(at);
@@ -83,7 +89,7 @@ pub(crate) fn assign(
         let keeps = group.len() == 1 || (made_name.exact && exact == 1);
         names.push(match items.get(at) {
             Some(_) if keeps => Some(made_name.text.clone()),
-            Some((server, item)) => template.make_distinct(server.as_str(), item),
+            Some(item) => item.template.make_distinct(item.server.as_str(), item.name),
             None => None,
         });
     }
@@ -102,12 +108,12 @@ pub(crate) fn assign(
 }
 
 fn owner(
-    items: &[(&ServerName, &str)],
+    items: &[Item<'_>],
     names: &[Option<String>],
     at: usize,
 ) -> Option<(ServerName, String, Option<String>)> {
-    let (server, item) = items.get(at)?;
-    Some(((*server).clone(), (*item).to_owned(), names.get(at).cloned().flatten()))
+    let item = items.get(at)?;
+    Some((item.server.clone(), item.name.to_owned(), names.get(at).cloned().flatten()))
 }
 
 /// Takes the names away that are there twice even so.
@@ -131,8 +137,9 @@ mod tests {
 
     fn assigned(template: &NameTemplate, items: &[(&str, &str)]) -> (Vec<Option<String>>, Vec<Collision>) {
         let servers: Vec<_> = items.iter().map(|(server, _)| ServerName::parse(server).unwrap()).collect();
-        let items: Vec<_> = servers.iter().zip(items).map(|(server, (_, item))| (server, *item)).collect();
-        assign(template, Kind::Tool, &items)
+        let named = servers.iter().zip(items);
+        let items: Vec<_> = named.map(|(server, (_, name))| Item { template, server, name }).collect();
+        assign(Kind::Tool, &items)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use trunkline_config::ServerName;
 use trunkline_protocol::template::UriTemplate;
 
 use super::{Entry, Named, Offer, Registry, ToolEntry, ToolTarget, resource_tools};
-use crate::names::{Collision, Kind, NameTemplate, assign};
+use crate::names::{Collision, Item, Kind, NameTemplate, assign};
 
 /// The most characters that are taken of one server's instructions.
 const LONGEST_INSTRUCTIONS: usize = 8 * 1024;
@@ -34,7 +34,9 @@ impl<O: Clone> Registry<O> {
             .filter(has_resources)
             .map(|offer| (offer.server.clone(), offer.owner.clone()))
             .collect();
-        if tools == ResourceTools::Offered && !registry.with_resources.is_empty() {
+        // A server that is part of the hub has decided about its tools itself.
+        let is_upstream = |offer: &Offer<O>| offer.catalogue.has_resources && !offer.keeps_names;
+        if tools == ResourceTools::Offered && offers.iter().any(is_upstream) {
             for (tool, target) in [
                 (resource_tools::list(), ToolTarget::ListResources),
                 (resource_tools::read(), ToolTarget::ReadResource),
@@ -53,9 +55,11 @@ impl<O: Clone> Registry<O> {
             let tools = offer.catalogue.tools.iter().filter(|tool| offer.rules.offers(&tool.name));
             offered.extend(once_each(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
         }
-        let items: Vec<_> =
-            offered.iter().map(|(offer, tool)| (&offer.server, offer.rules.name_of(&tool.name))).collect();
-        let (names, collisions) = assign(template, Kind::Tool, &items);
+        let items: Vec<_> = offered
+            .iter()
+            .map(|(offer, tool)| offer.item(template, offer.rules.name_of(&tool.name)))
+            .collect();
+        let (names, collisions) = assign(Kind::Tool, &items);
         for ((offer, tool), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let target = ToolTarget::Upstream(offer.owner.clone(), tool.name.as_str().into());
@@ -75,8 +79,9 @@ impl<O: Clone> Registry<O> {
             let prompts = once_each(offer.catalogue.prompts.iter(), |prompt| &prompt.name);
             offered.extend(prompts.into_iter().map(|prompt| (offer, prompt)));
         }
-        let items: Vec<_> = offered.iter().map(|(offer, prompt)| (&offer.server, &*prompt.name)).collect();
-        let (names, collisions) = assign(template, Kind::Prompt, &items);
+        let items: Vec<_> =
+            offered.iter().map(|(offer, prompt)| offer.item(template, &prompt.name)).collect();
+        let (names, collisions) = assign(Kind::Prompt, &items);
         for ((offer, prompt), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let (real, mut prompt): (Arc<str>, _) = (prompt.name.as_str().into(), prompt.clone());
@@ -122,6 +127,14 @@ impl<O: Clone> Registry<O> {
         let (templates, collisions) = by_address(Kind::Template, listed);
         self.templates = templates;
         self.collisions.extend(collisions);
+    }
+}
+
+impl<O> Offer<O> {
+    fn item<'a>(&'a self, template: &'a NameTemplate, name: &'a str) -> Item<'a> {
+        const UNTOUCHED: &NameTemplate = &NameTemplate::untouched();
+        let template = if self.keeps_names { UNTOUCHED } else { template };
+        Item { template, server: &self.server, name }
     }
 }
 

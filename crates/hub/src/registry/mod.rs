@@ -48,6 +48,8 @@ pub(crate) struct Offer<O> {
     pub(crate) rules: ToolRules,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) instructions: Option<String>,
+    /// Whether its names are used as they are.
+    pub(crate) keeps_names: bool,
 }
 
 /// Whose a resource is.

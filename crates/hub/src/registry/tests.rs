@@ -15,6 +15,7 @@ fn offer(server: &'static str, catalogue: Catalogue) -> Offer<&'static str> {
         rules: ToolRules::default(),
         catalogue: Arc::new(catalogue),
         instructions: None,
+        keeps_names: false,
     }
 }
 
@@ -52,6 +53,17 @@ fn a_tool_is_found_by_its_name_on_this_side_and_called_by_its_own() {
     assert_eq!(registry.tools["b__x_y"].target, ToolTarget::Upstream("b", "x.y".into()));
     assert_eq!(registry.tools["b__x_y"].described().name, "b__x_y");
     assert!(registry.collisions.is_empty());
+}
+
+#[test]
+fn a_server_that_keeps_its_names_has_them_as_they_are_beside_those_of_others() {
+    let own = |names: &[&str]| Offer { keeps_names: true, ..offer("own", tools(names)) };
+    let registry = build(&[own(&["z", "x.y"]), offer("a", tools(&["z"]))]);
+    assert_eq!(names(&registry.tools), ["a__z", "x.y", "z"]);
+    assert_eq!(registry.tools["z"].target, ToolTarget::Upstream("own", "z".into()));
+    let registry = build(&[own(&["a__z"]), offer("a", tools(&["z"]))]);
+    assert_eq!(registry.collisions.len(), 1, "{:?}", registry.collisions);
+    assert!(!registry.tools.contains_key("a__z"), "nobody guesses whose it is");
 }
 
 #[test]

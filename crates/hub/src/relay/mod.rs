@@ -19,9 +19,9 @@ use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
 
 use self::asking::{ask, tell_roots};
 use self::resume::Resume;
-use self::translate::{Place, as_answer, error_refusal, unavailable_refusal};
+use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_refusal, unavailable_refusal};
 use crate::options::HubOptions;
-use crate::upstream::{Lease, Party, Upstream};
+use crate::upstream::{Lease, Party, Unavailable, Upstream};
 
 /// What is to be asked of a server, for whom.
 #[derive(Debug)]
@@ -33,25 +33,33 @@ pub(crate) struct Errand {
 
 /// Carries a call to a server, and what comes of it back.
 pub(crate) async fn relay(
-    server: Arc<Upstream>,
+    mut server: Arc<Upstream>,
     errand: Errand,
     options: Arc<HubOptions>,
 ) -> Result<Outcome, Refusal> {
     let resume = Resume::of(&errand.call, server.name())?;
     let context = errand.call.context.clone();
-    let place = Place { server: server.name(), method: errand.method, params: &errand.params };
+    let name = server.name().clone();
+    let place = Place { server: &name, method: errand.method, params: &errand.params };
     let mut is_again = false;
     loop {
         let party = party(&context, &server, errand.method).await;
         let lease = match server.lease(&party).await {
             Ok(lease) => lease,
-            Err(unavailable) => return Err(unavailable_refusal(&place, &unavailable)),
+            Err(unavailable) => match (unavailable, server.successor()) {
+                // Nothing was sent yet, and the name means another server now.
+                (Unavailable::Removed, Some(successor)) => {
+                    server = successor;
+                    continue;
+                }
+                (unavailable, _) => return Err(unavailable_refusal(&place, &unavailable)),
+            },
         };
         let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
         match Box::pin(journey.go(lease, &resume)).await {
             // What certainly did not arrive may be sent once more, over a connection of which that is not known.
-            Err(Failed::Upstream(Error::Closed { may_have_run: false, .. }))
-                if !std::mem::replace(&mut is_again, true) => {}
+            Err(Failed::Upstream(error))
+                if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Upstream(error)) => {
                 return as_answer(error_refusal(&place, &error), &errand.call);
             }
@@ -59,6 +67,16 @@ pub(crate) async fn relay(
             Ok(outcome) => return Ok(outcome),
         }
     }
+}
+
+/// Reports whether a call certainly came to nothing, so that it can be made anew over another connection.
+fn did_not_run(error: &Error) -> bool {
+    matches!(error, Error::Closed { may_have_run: false, .. }) || is_stale(error)
+}
+
+/// Reports whether a server refuses the very revision that was agreed on with it.
+fn is_stale(error: &Error) -> bool {
+    matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION)
 }
 
 /// Why a call came to nothing.
@@ -132,7 +150,7 @@ impl Journey<'_> {
                         .because("the server's answer is of an unknown kind")
                         .into());
                 }
-                Err(error) => return Err(failed(&lease, error, &undeclared)),
+                Err(error) => return Err(self.failed(&lease, error, &undeclared)),
             }
         }
     }
@@ -243,16 +261,19 @@ impl Journey<'_> {
         }
         Ok(Outcome::Done(reply))
     }
-}
 
-/// Tells why a call failed, and lets go of a connection that is gone.
-fn failed(lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
-    if lease.client().is_closed() {
-        lease.connection().end();
-    }
-    match (&error, missing_capability(undeclared)) {
-        (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
-        _ => Failed::Upstream(error),
+    /// Tells why a call failed, and lets go of a connection that is gone.
+    fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
+        if lease.client().is_closed() {
+            self.server.note_if_lost(lease.connection());
+        } else if is_stale(&error) {
+            // What was found out about the server is not true any more.
+            self.server.renounce(lease.connection(), error.to_string());
+        }
+        match (&error, missing_capability(undeclared)) {
+            (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
+            _ => Failed::Upstream(error),
+        }
     }
 }
 

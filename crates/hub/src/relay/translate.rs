@@ -13,7 +13,7 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// The codes of the modern era that are about one hop alone.
 const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
-const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The code by which legacy servers say that there is no such resource.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
@@ -74,8 +74,9 @@ pub(super) fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         Error::Closed { cause, may_have_run } => {
             place.failed("upstream_lost", &format!("was lost: {cause}"), !may_have_run)
         }
-        Error::Status { status, may_have_run, .. } => {
-            place.failed("unreachable", &format!("answered with HTTP {status}"), !may_have_run)
+        Error::Status { may_have_run, .. } => {
+            let problem = error.to_string();
+            place.failed("unreachable", problem.trim_start_matches("the server "), !may_have_run)
         }
         Error::Unreachable(unreachable) => {
             place.failed("unreachable", &format!("unavailable: {}", unreachable.cause), true)

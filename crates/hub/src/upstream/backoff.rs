@@ -30,6 +30,13 @@ impl Backoff {
         self.failed(now, limits);
     }
 
+    /// Notes that a connection which began then was ended in order.
+    pub(super) fn ended(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
+        if now.saturating_duration_since(began) >= limits.healthy_after {
+            *self = Self::default();
+        }
+    }
+
     /// Notes that somebody wants the server to be started now, whatever was before.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
@@ -84,6 +91,22 @@ mod tests {
             }
             let now = began + Duration::from_secs(lived);
             backoff.lost(began, now, &limits);
+            assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_well_for_a_minute_and_ended_in_order_resets_too() {
+        let limits = HubLimits::default();
+        let began = Instant::now();
+        for (lived, resets) in [(59, false), (60, true)] {
+            let mut backoff = Backoff::default();
+            for _ in 0..6 {
+                backoff.failed(began, &limits);
+            }
+            let now = began + Duration::from_secs(lived);
+            backoff.ended(began, now, &limits);
+            backoff.failed(now, &limits);
             assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
         }
     }

@@ -42,6 +42,7 @@ pub(crate) struct Connection {
     unused_since: Mutex<Instant>,
     level: AtomicU8,
     is_closing: AtomicBool,
+    is_over: AtomicBool,
     /// Told when a use ends, or the connection is to be ended.
     stirred: Notify,
     minder: Mutex<Option<AbortHandle>>,
@@ -78,6 +79,7 @@ impl Connection {
             unused_since: Mutex::new(now),
             level: AtomicU8::new(u8::MAX),
             is_closing: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             stirred: Notify::new(),
             minder: Mutex::default(),
         })
@@ -129,6 +131,31 @@ impl Connection {
 
     pub(super) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::SeqCst)
+    }
+
+    /// Has it looked at whether the connection is still of any use.
+    pub(super) fn stir(&self) {
+        self.stirred.notify_waiters();
+    }
+
+    /// Waits until the connection is to be ended.
+    pub(super) async fn closing(&self) {
+        loop {
+            let stirred = self.stirred.notified();
+            if self.is_closing() {
+                return;
+            }
+            stirred.await;
+        }
+    }
+
+    /// Notes that nothing is left of the connection.
+    pub(super) fn set_over(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
     }
 
     /// Waits until a use ends or the connection is to be ended.

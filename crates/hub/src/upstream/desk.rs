@@ -32,10 +32,14 @@ pub(super) struct Desk {
     pub(super) is_wanted: bool,
     /// Whether the first lists went out without the server, so that they need not wait for it again.
     pub(super) is_late: bool,
+    /// Whether the last connection ended because nobody used it, so that there need not be another.
+    pub(super) is_resting: bool,
     /// What it offers to clients that can do this.
     listings: Vec<(InputSet, Arc<Catalogue>)>,
     /// All of it together.
     pub(super) catalogue: Option<Arc<Catalogue>>,
+    /// Whether that is in the registry, so that lists have it.
+    pub(super) is_shown: bool,
     /// Whether that is still what the predecessor offered.
     pub(super) is_inherited: bool,
     pub(super) starts: u64,
@@ -84,8 +88,10 @@ impl Desk {
             failure: None,
             is_wanted: false,
             is_late: false,
+            is_resting: false,
             listings: Vec::new(),
             catalogue: None,
+            is_shown: false,
             is_inherited: false,
             starts: 0,
             attempts_made: 0,
@@ -96,6 +102,7 @@ impl Desk {
     pub(super) fn inherit(&mut self, before: &Self) {
         self.catalogue.clone_from(&before.catalogue);
         self.is_inherited = self.catalogue.is_some();
+        self.is_shown = self.is_inherited;
         self.is_wanted = before.is_wanted || self.is_inherited;
     }
 
@@ -145,9 +152,10 @@ impl Desk {
         Taken { attempts, connections: self.connections.clone() }
     }
 
-    /// Reports whether there is neither a connection nor one that ends.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.connections.is_empty() && self.ending == 0 && self.attempts.is_empty()
+    /// Reports whether there is neither a connection nor one that ends, or there may be one again.
+    pub(super) fn is_settled_down(&self) -> bool {
+        let is_quiet = self.connections.is_empty() && self.ending == 0 && self.attempts.is_empty();
+        is_quiet || self.phase == Phase::Open
     }
 
     /// Takes over a listing; reports whether what is offered is different now.
@@ -163,15 +171,28 @@ impl Desk {
         let whole = newest_first.fold(newest, |whole, older| whole.and(older));
         let is_different = self.catalogue.as_deref() != Some(&whole);
         self.catalogue = Some(Arc::new(whole));
-        self.is_inherited = false;
+        if std::mem::take(&mut self.is_inherited) {
+            // What the registry has is still the predecessor's.
+            self.is_shown = false;
+        }
         self.is_late = false;
         is_different
     }
 
+    /// Notes why there is no connection; reports whether less is offered because of it.
+    pub(super) fn fail(&mut self, failure: Failure) -> bool {
+        self.failure = Some(failure);
+        self.is_resting = false;
+        let lost_offers = self.disinherit();
+        // Whoever asks for lists need not wait for what is not there.
+        self.is_late = self.catalogue.is_none();
+        lost_offers
+    }
+
     /// Forgets what the predecessor offered, since this one does not come up; reports whether there was anything.
-    pub(super) fn disinherit(&mut self) -> bool {
+    fn disinherit(&mut self) -> bool {
         if std::mem::take(&mut self.is_inherited) {
-            self.catalogue = None;
+            (self.catalogue, self.is_shown) = (None, false);
             return true;
         }
         false

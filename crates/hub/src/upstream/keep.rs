@@ -53,7 +53,7 @@ impl Upstream {
     /// Reports whether a server is connected to without anybody calling it: because it is to be there from the start,
     /// because it is not known yet what it offers, or because somebody is told of its resources' changes.
     fn should_be_connected(&self, desk: &Desk) -> bool {
-        let is_eager = self.config.load().start == Start::Eager;
+        let is_eager = self.config.load().start == Start::Eager && !desk.is_resting;
         let is_unknown = desk.is_wanted && (desk.catalogue.is_none() || desk.is_inherited);
         desk.offers() && (is_eager || is_unknown || self.watched.any())
     }
@@ -72,7 +72,7 @@ impl Upstream {
     fn is_settled(self: &Arc<Self>, party: Option<&Party>) -> bool {
         let share = self.config.load().share;
         let mut desk = self.lock();
-        if !desk.offers() || desk.catalogue.is_some() || desk.is_late {
+        if !desk.offers() || desk.is_shown || desk.is_late {
             return true;
         }
         desk.is_wanted = true;
@@ -95,13 +95,13 @@ impl Upstream {
     /// Notes that the first lists went out without the server.
     pub(crate) fn is_late(&self) {
         let mut desk = self.lock();
-        desk.is_late = desk.catalogue.is_none();
+        desk.is_late = !desk.is_shown;
     }
 
     /// Reports whether it is not known yet what the server offers, although it should be.
     pub(crate) fn is_unlisted(&self) -> bool {
         let desk = self.lock();
-        desk.offers() && desk.catalogue.is_none() && !desk.is_late
+        desk.offers() && !desk.is_shown && !desk.is_late
     }
 
     // By hand.
@@ -135,7 +135,7 @@ impl Upstream {
         let mut pulse = self.pulse.subscribe();
         let listed = pulse.wait_for(|_| {
             let desk = self.lock();
-            (desk.catalogue.is_some() && !desk.is_inherited) || desk.usable().next().is_none()
+            (desk.is_shown && !desk.is_inherited) || desk.usable().next().is_none()
         });
         let _ = tokio::time::timeout(self.options.limits.catalogue_within, listed).await;
     }

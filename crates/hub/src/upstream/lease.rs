@@ -199,12 +199,16 @@ impl Upstream {
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let limits = &self.options.limits;
         let client = Limits::default();
+        let silent_for = config.timeout.unwrap_or(client.silent_for);
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(Limits {
+                message_bytes: limits.message_bytes,
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
-                silent_for: config.timeout.unwrap_or(client.silent_for),
+                silent_for,
+                // A time that somebody chose is not cut short by one that nobody did.
+                call_at_most: client.call_at_most.max(silent_for),
                 // Results are kept by whoever asked for them; here they would be kept twice.
                 cached: 0,
                 ..client
@@ -239,7 +243,7 @@ impl Upstream {
         let Place { who, input } = place(&known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         desk.known = Some(known);
-        desk.failure = None;
+        (desk.failure, desk.is_resting) = (None, false);
         desk.starts += 1;
         let twin = desk.usable().find(|twin| twin.who() == who && twin.input == input).cloned();
         if let Some(twin) = twin.filter(|_| who == Who::Everybody) {
@@ -249,6 +253,8 @@ impl Upstream {
             return Ok(twin);
         }
         let connection = Connection::new(client, who, input, roots);
+        // One that nobody has needed is not needed from here on.
+        desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());
         drop(desk);
         mind::spawn(self, &connection);
@@ -260,8 +266,7 @@ impl Upstream {
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
         let lost_offers = self.change(|desk| {
             desk.backoff.failed(Instant::now(), &self.options.limits);
-            desk.failure = Some(failure.clone());
-            desk.disinherit()
+            desk.fail(failure.clone())
         });
         if lost_offers {
             (self.tell)(super::Told::Offers);

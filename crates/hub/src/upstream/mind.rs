@@ -3,15 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use trunkline_client::{Change, Subscription, Watch};
-use trunkline_config::Reach;
+use trunkline_config::{Reach, Start};
 
-use super::Upstream;
 use super::connection::{Connection, Who};
 use super::listing::{self, Lists};
 use super::state::Failure;
+use super::{Told, Upstream};
 
 /// How long a connection of one call may wait to be used for the first time.
 const UNCLAIMED: Duration = Duration::from_secs(5);
@@ -22,11 +22,15 @@ pub(super) fn spawn(upstream: &Arc<Upstream>, connection: &Arc<Connection>) {
 }
 
 async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
-    let mut changes = watch_lists(&upstream, &connection).await;
-    let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
-    if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
-        Box::pin(take_over(&upstream, &connection, Lists::ALL)).await;
-    }
+    let mut changes = None;
+    unless_ending(&connection, async {
+        changes = watch_lists(&upstream, &connection).await;
+        let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
+        if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
+            take_over(&upstream, &connection, Lists::ALL).await;
+        }
+    })
+    .await;
     loop {
         // Made before anything is looked at, so that nothing that happens in between is missed.
         let stirred = connection.stirred();
@@ -44,14 +48,27 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
             }
             changed = next(&mut changes) => {
                 let pause = upstream.upgrade().map(|upstream| upstream.options.limits.refresh_after);
-                // A server that tells of changes all the time is still looked at only now and then.
-                sleep(pause.unwrap_or_default()).await;
-                let lists = gathered(&changed, &mut changes);
-                Box::pin(take_over(&upstream, &connection, lists)).await;
+                unless_ending(&connection, async {
+                    // A server that tells of changes all the time is still looked at only now and then.
+                    sleep(pause.unwrap_or_default()).await;
+                    let lists = gathered(&changed, &mut changes);
+                    take_over(&upstream, &connection, lists).await;
+                })
+                .await;
             }
             () = stirred => {}
             () = until(idle_at) => {}
         }
+    }
+}
+
+/// Does something that takes as long as the server likes, unless the connection is to be ended meanwhile.
+async fn unless_ending(connection: &Connection, doing: impl Future<Output = ()>) {
+    let doing = Box::pin(doing);
+    tokio::select! {
+        biased;
+        () = connection.closing() => {}
+        () = doing => {}
     }
 }
 
@@ -107,9 +124,7 @@ fn gathered(first: &Change, changes: &mut Option<Subscription>) -> Lists {
         _ => {}
     };
     note(first);
-    while let Some(change) =
-        changes.as_mut().and_then(|stream| futures_util::FutureExt::now_or_never(stream.next())).flatten()
-    {
+    while let Some(change) = changes.as_mut().and_then(|stream| stream.next().now_or_never()).flatten() {
         note(&change);
     }
     lists
@@ -124,16 +139,20 @@ async fn until(when: Option<Instant>) {
 
 /// Ends a connection in an orderly way, after the calls that run.
 async fn end(upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
-    let Some(within) = upstream.upgrade().map(|upstream| {
-        upstream.change(|desk| desk.begin_end(connection));
-        upstream.options.limits.drain_within
+    let Some((is_counted, within)) = upstream.upgrade().map(|upstream| {
+        let is_counted = upstream.change(|desk| desk.begin_end(connection));
+        (is_counted, upstream.options.limits.drain_within)
     }) else {
         return;
     };
     connection.drained(within).await;
     connection.client.clone().close().await;
+    connection.set_over();
     if let Some(upstream) = upstream.upgrade() {
-        upstream.change(|desk| desk.ending = desk.ending.saturating_sub(1));
+        upstream.change(|desk| {
+            desk.ending -= usize::from(is_counted);
+            desk.backoff.ended(connection.began, Instant::now(), &upstream.options.limits);
+        });
     }
 }
 
@@ -150,15 +169,20 @@ impl Upstream {
     fn settle(&self, connection: &Arc<Connection>) -> Option<Instant> {
         let now = Instant::now();
         // Leases are given under the same lock, so that nobody begins to use what is about to end.
-        let desk = self.lock();
+        let mut desk = self.lock();
         let since = connection.unused_since()?;
         let is_superseded = connection.who() == Who::Nobody
             && desk.usable().any(|other| !Arc::ptr_eq(other, connection) && other.who() != Who::Call);
+        let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));
         let due = match connection.who() {
             _ if is_superseded || connection.roots.is_spoilt() => Some(now),
             Who::Call if connection.was_used() => Some(now),
             Who::Call => Some(since + UNCLAIMED),
-            _ => self.idle().map(|idle| since + idle),
+            _ => {
+                let due = self.idle().map(|idle| since + idle);
+                desk.is_resting |= is_last && due.is_some_and(|due| due <= now);
+                due
+            }
         };
         if due.is_some_and(|due| due <= now) {
             connection.end();
@@ -169,23 +193,42 @@ impl Upstream {
     /// Returns how long a connection may be unused.
     fn idle(&self) -> Option<Duration> {
         let config = self.config.load();
-        match (config.idle, &config.reach) {
-            (Some(idle), _) => Some(idle),
-            (None, Reach::Program(_)) => Some(self.options.limits.idle),
-            // An address costs next to nothing.
-            (None, Reach::Endpoint(_)) => None,
+        match (config.idle, &config.reach, config.start) {
+            (Some(idle), ..) => Some(idle),
+            (None, Reach::Program(_), Start::Lazy) => Some(self.options.limits.idle),
+            // What is there before anybody needs it stays; and an address costs next to nothing.
+            (None, Reach::Program(_), Start::Eager) | (None, Reach::Endpoint(_), _) => None,
         }
     }
 
-    /// Notes that a connection is gone although nobody ended it.
+    /// Notes that a connection is gone although nobody ended it, as soon as anybody sees it.
+    pub(crate) fn note_if_lost(&self, connection: &Arc<Connection>) {
+        match connection.client.closed().now_or_never() {
+            Some(how) => self.lost(connection, how),
+            // Its minder learns how; nobody else is to use it.
+            None => connection.end(),
+        }
+    }
+
+    /// Lets go of a connection that is of no use any more although it stands; whoever uses it may finish.
+    pub(crate) fn renounce(&self, connection: &Arc<Connection>, why: String) {
+        self.lost(connection, why);
+        connection.end();
+    }
+
     fn lost(&self, connection: &Arc<Connection>, how: String) {
-        tracing::warn!(server = %self.name, how, "lost");
-        self.change(|desk| {
-            if desk.begin_end(connection) {
-                desk.ending -= 1;
-                desk.backoff.lost(connection.began, Instant::now(), &self.options.limits);
-                desk.failure = Some(Failure::lost(how));
+        connection.set_over();
+        let lost_offers = self.change(|desk| {
+            if !desk.begin_end(connection) {
+                return false;
             }
+            tracing::warn!(server = %self.name, how, "lost");
+            desk.ending -= 1;
+            desk.backoff.lost(connection.began, Instant::now(), &self.options.limits);
+            desk.fail(Failure::lost(how))
         });
+        if lost_offers {
+            (self.tell)(Told::Offers);
+        }
     }
 }

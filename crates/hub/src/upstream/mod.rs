@@ -19,14 +19,16 @@ mod watch;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
+use trunkline_server::Handler;
 
+use self::connection::Connection;
 pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
 pub(crate) use self::party::Party;
@@ -41,12 +43,16 @@ pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
+    /// The server itself, if it is part of the hub.
+    in_process: Option<Arc<dyn Handler>>,
     desk: Mutex<Desk>,
     /// Counts what happens to the desk, for those who wait for something to happen to it.
     pulse: channel::Sender<u64>,
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
     watched: Watched,
+    /// Who has its name, once it is replaced.
+    successor: OnceLock<Arc<Self>>,
     tell: Arc<TellFn>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -72,9 +78,15 @@ impl Upstream {
     ) -> Arc<Self> {
         let mut desk = Desk::new(config.enabled);
         if let Some(before) = before {
-            desk.inherit(&before.lock());
+            let before_desk = before.lock();
+            desk.inherit(&before_desk);
+            if before.config.load().enabled == config.enabled {
+                // What was switched by hand stays so until the configuration says otherwise.
+                desk.is_enabled = before_desk.is_enabled;
+            }
         }
         let upstream = Arc::new(Self {
+            in_process: options.connector.in_process(&config),
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
@@ -82,9 +94,14 @@ impl Upstream {
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
             watched: Watched::default(),
+            successor: OnceLock::new(),
             tell,
             tasks: Mutex::default(),
         });
+        if let Some(before) = before {
+            // It is replaced once.
+            let _ = before.successor.set(upstream.clone());
+        }
         let tasks = [keep::spawn(&upstream), watch::spawn(&upstream)];
         upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
         upstream
@@ -98,17 +115,32 @@ impl Upstream {
         self.config.load()
     }
 
+    /// Returns who has replaced the server, for calls that were on their way to it.
+    pub(crate) fn successor(&self) -> Option<Arc<Self>> {
+        self.successor.get().cloned()
+    }
+
     /// Takes over a configuration that leaves the connections as they are.
     pub(crate) fn reconfigure(&self, config: ServerConfig) {
         let enabled = config.enabled;
-        self.config.store(Arc::new(config));
-        self.change(|desk| desk.is_enabled = enabled);
+        let before = self.config.swap(Arc::new(config));
+        self.change(|desk| {
+            // What was switched by hand stays so until the configuration says otherwise.
+            if before.enabled != enabled {
+                desk.is_enabled = enabled;
+            }
+        });
     }
 
     /// Reports whether the server has ever asked for roots in a session that lasts, so that they have to be known before a
     /// session is chosen.
     pub(crate) fn asks_roots(&self) -> bool {
         self.asks_roots.load(Ordering::Acquire)
+    }
+
+    /// Returns the server itself, if it is part of the hub.
+    pub(crate) fn in_process(&self) -> Option<&Arc<dyn Handler>> {
+        self.in_process.as_ref()
     }
 
     /// Returns what is known of the server.
@@ -122,13 +154,15 @@ impl Upstream {
         if !desk.offers() {
             return None;
         }
-        let rules: ToolRules = self.config.load().tools.clone();
+        let keeps_names = self.in_process.is_some();
+        let rules = if keeps_names { ToolRules::default() } else { self.config.load().tools.clone() };
         Some(Offer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
             catalogue: desk.catalogue.clone()?,
             instructions: desk.known.as_ref().and_then(|known| known.instructions.clone()),
+            keeps_names,
         })
     }
 
@@ -139,6 +173,11 @@ impl Upstream {
 
     pub(crate) fn is_enabled(&self) -> bool {
         self.lock().is_enabled
+    }
+
+    /// Notes that somebody wants to know what the server offers, whenever that can be found out.
+    pub(crate) fn want(&self) {
+        self.change(|desk| desk.is_wanted = true);
     }
 
     /// Reports whether somebody has asked what the server offers.
@@ -186,16 +225,17 @@ impl Upstream {
     }
 
     /// Takes over what the server listed, and tells the hub if that is different from before.
-    fn take_catalogue(&self, connection: &connection::Connection, listed: Catalogue) {
+    fn take_catalogue(&self, connection: &Connection, listed: Catalogue) {
         if self.change(|desk| desk.take_catalogue(connection.input, listed)) {
             (self.tell)(Told::Offers);
         }
+        self.change(|desk| desk.is_shown = desk.catalogue.is_some());
     }
 
     // Ending.
 
     /// Ends every connection; calls may finish within a bound. `phase` says whether it may be connected again.
-    pub(crate) fn end(&self, phase: Phase) {
+    fn end(&self, phase: Phase) -> Vec<Arc<Connection>> {
         let ended = self.change(|desk| {
             desk.phase = phase;
             desk.take_slots()
@@ -203,9 +243,10 @@ impl Upstream {
         for attempt in ended.attempts {
             attempt.abort();
         }
-        for connection in ended.connections {
+        for connection in &ended.connections {
             connection.end();
         }
+        ended.connections
     }
 
     /// Ends every connection until it is connected to by hand.
@@ -213,21 +254,26 @@ impl Upstream {
         self.end(Phase::Disconnected);
     }
 
-    /// Ends every connection; whoever needs one gets another.
-    pub(crate) fn drop_connections(&self) {
-        self.end(Phase::Open);
-    }
-
     /// Removes the server for good.
     pub(crate) fn remove(&self) {
         self.end(Phase::Removed);
     }
 
-    /// Waits until every connection that was told to end has ended.
+    /// Waits until every connection of a server that was disconnected or removed has ended.
     pub(crate) async fn ended(&self) {
-        let mut pulse = self.pulse.subscribe();
+        // Whoever connects it again meanwhile has something else in mind.
+        self.until(|| self.lock().is_settled_down()).await;
+    }
+
+    /// Ends every connection, and waits until they have ended; whoever needs one gets another, even meanwhile.
+    pub(crate) async fn drop_connections(&self) {
+        let ended = self.end(Phase::Open);
+        self.until(|| ended.iter().all(|connection| connection.is_over())).await;
+    }
+
+    async fn until(&self, is_so: impl Fn() -> bool) {
         // The sender is `self`, so that this waits and never fails.
-        let _ = pulse.wait_for(|_| self.lock().is_quiet()).await;
+        let _ = self.pulse.subscribe().wait_for(|_| is_so()).await;
     }
 }
 

@@ -1,15 +1,17 @@
-//! Resources whose changes somebody is told of: one subscription for all of them, over any one connection.
+//! Resources whose changes somebody is told of: one subscription for all of them over each connection.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use trunkline_client::{Change, Client, Error, Subscription, Watch};
 
-use super::connection::Lease;
+use super::connection::{Connection, Lease};
 use super::{Told, Upstream};
 
 /// The resources of one server that are watched.
@@ -39,7 +41,7 @@ pub(super) fn spawn(upstream: &Arc<Upstream>) -> AbortHandle {
     tokio::spawn(tend(Arc::downgrade(upstream), wishes)).abort_handle()
 }
 
-/// Keeps one subscription for everything that is to be watched, over one connection after the other.
+/// Keeps everything watched that is to be, over one connection after the other and all that there are beside it.
 async fn tend(upstream: Weak<Upstream>, mut wishes: watch::Receiver<Wishes>) {
     let mut may_have_missed = false;
     loop {
@@ -76,35 +78,35 @@ enum Over {
     Unwanted,
 }
 
-/// Listens over one connection until it is gone or nothing is to be watched.
+/// Listens to every connection until the one that is kept for it is gone, or nothing is to be watched.
+///
+/// Each may be a process of its own, in which resources change without the others.
 async fn listen(
     upstream: &Weak<Upstream>,
     wishes: &mut watch::Receiver<Wishes>,
     lease: Lease,
     mut may_have_missed: bool,
 ) -> Over {
+    let Some(mut pulse) = upstream.upgrade().map(|server| server.pulse.subscribe()) else {
+        return Over::Unwanted;
+    };
+    let mut ears = Ears::default();
     loop {
         let wanted = wishes.borrow_and_update().clone();
         if wanted.uris.is_empty() {
             return Over::Unwanted;
         }
-        let (mut subscription, told) = subscribe(lease.client(), &wanted.uris).await;
+        pulse.mark_unchanged();
+        let Some(usable) = upstream.upgrade().map(|server| server.usable()) else { return Over::Unwanted };
+        ears.turn_to(usable, &wanted.uris).await;
         let Some(server) = upstream.upgrade() else { return Over::Unwanted };
+        let told = ears.told();
         server.watched.answer(wanted.number, told.clone());
         if std::mem::take(&mut may_have_missed) {
             told.iter().for_each(|uri| (server.tell)(Told::Updated(uri.clone())));
         }
         drop(server);
         loop {
-            let change = async {
-                match &mut subscription {
-                    Some(subscription) => subscription.next().await,
-                    None => {
-                        lease.client().closed().await;
-                        None
-                    }
-                }
-            };
             tokio::select! {
                 changed = wishes.changed() => {
                     if changed.is_err() {
@@ -113,19 +115,85 @@ async fn listen(
                     // What is watched stays so until what replaces it is there.
                     break;
                 }
-                change = change => {
+                _ = pulse.changed() => {
+                    let Some(server) = upstream.upgrade() else { return Over::Unwanted };
+                    if !ears.are_at(&server.usable()) {
+                        break;
+                    }
+                }
+                _ = lease.client().closed() => return Over::Lost,
+                change = ears.next() => {
                     let Some(server) = upstream.upgrade() else { return Over::Unwanted };
                     match change {
-                        Some(Change::Resource(uri)) => (server.tell)(Told::Updated(uri)),
-                        Some(Change::Missed) => {
+                        Change::Resource(uri) => (server.tell)(Told::Updated(uri)),
+                        Change::Missed => {
                             told.iter().for_each(|uri| (server.tell)(Told::Updated(uri.clone())));
                         }
-                        Some(_) => {}
-                        None => return Over::Lost,
+                        _ => {}
                     }
                 }
             }
         }
+    }
+}
+
+/// What is listened to, one for each connection.
+#[derive(Default)]
+struct Ears(Vec<Ear>);
+
+struct Ear {
+    connection: Arc<Connection>,
+    wanted: BTreeSet<String>,
+    told: BTreeSet<String>,
+    subscription: Option<Subscription>,
+}
+
+impl Ears {
+    /// Listens to these connections, for these resources, and to no others.
+    async fn turn_to(&mut self, connections: Vec<Arc<Connection>>, uris: &BTreeSet<String>) {
+        let mut before = std::mem::take(&mut self.0);
+        let turned = connections.into_iter().map(|connection| {
+            let known = before.iter().position(|ear| Arc::ptr_eq(&ear.connection, &connection));
+            let ear = known.map(|at| before.swap_remove(at));
+            async move {
+                match ear {
+                    Some(ear) if ear.wanted == *uris => ear,
+                    // The one before goes only when this one is there.
+                    _ => {
+                        let (subscription, told) = subscribe(&connection.client, uris).await;
+                        Ear { connection, wanted: uris.clone(), told, subscription }
+                    }
+                }
+            }
+        });
+        let turned: Vec<_> = turned.collect();
+        self.0 = join_all(turned).await;
+    }
+
+    fn are_at(&self, connections: &[Arc<Connection>]) -> bool {
+        let hears = |connection| self.0.iter().any(|ear| Arc::ptr_eq(&ear.connection, connection));
+        self.0.len() == connections.len() && connections.iter().all(hears)
+    }
+
+    /// Returns the resources of which anybody tells.
+    fn told(&self) -> BTreeSet<String> {
+        self.0.iter().flat_map(|ear| &ear.told).cloned().collect()
+    }
+
+    /// Waits for the next change; a connection that is gone says nothing any more.
+    async fn next(&mut self) -> Change {
+        std::future::poll_fn(|cx| {
+            for ear in &mut self.0 {
+                let Some(subscription) = &mut ear.subscription else { continue };
+                match subscription.poll_next_unpin(cx) {
+                    Poll::Ready(Some(change)) => return Poll::Ready(change),
+                    Poll::Ready(None) => ear.subscription = None,
+                    Poll::Pending => {}
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -171,6 +239,10 @@ impl Watched {
 }
 
 impl Upstream {
+    fn usable(&self) -> Vec<Arc<Connection>> {
+        self.lock().usable().cloned().collect()
+    }
+
     /// Begins to watch resources, and returns those of which the server tells.
     pub(crate) async fn watch(&self, uris: BTreeSet<String>) -> BTreeSet<String> {
         {

@@ -1,17 +1,14 @@
-//! What a pair of revisions has to carry, one check for each.
+//! What a bridge has to carry, one check for each.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use trunkline_client::protocol::model::{Answer, Content, Question, ResourceBody, Role, SampleResult};
 use trunkline_client::protocol::{Level, Members, Revision};
 use trunkline_client::{BoxFuture, Change, Completion, Error, Watch};
-use trunkline_server::Tool;
 
-use crate::pair::{Pair, within};
+use crate::driver::Driver;
 
 /// What came of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +26,7 @@ pub(crate) struct Feature {
     pub(crate) name: &'static str,
     pub(crate) since: Revision,
     pub(crate) lacking: &'static str,
-    pub(crate) check: for<'p> fn(&'p Pair) -> BoxFuture<'p, Cell>,
+    pub(crate) check: for<'p> fn(&'p Driver) -> BoxFuture<'p, Cell>,
 }
 
 const ALWAYS: Revision = Revision::V2024_11_05;
@@ -41,7 +38,7 @@ macro_rules! features {
             name: $name,
             since: $since,
             lacking: $lacking,
-            check: |pair| Box::pin($check(pair)),
+            check: |driver| Box::pin($check(driver)),
         }),*];
     };
 }
@@ -79,7 +76,7 @@ macro_rules! expect {
 
 macro_rules! given {
     ($what:literal, $future:expr) => {
-        match within($what, $future).await {
+        match $future.await {
             Ok(given) => given,
             Err(error) => return refused($what, &error),
         }
@@ -93,8 +90,8 @@ fn refused(what: &str, error: &Error) -> Cell {
     }
 }
 
-async fn description(pair: &Pair) -> Cell {
-    let info = pair.client.server();
+async fn description(driver: &Driver) -> Cell {
+    let info = driver.client.server();
     let identity = info.identity.clone().map(|identity| (identity.name, identity.version));
     expect!(identity == Some(("far".to_owned(), "1.2.3".to_owned())), "{identity:?}");
     expect!(info.instructions.as_deref() == Some("Be kind."), "{:?}", info.instructions);
@@ -104,71 +101,71 @@ async fn description(pair: &Pair) -> Cell {
     Cell::Pass
 }
 
-async fn list(pair: &Pair) -> Cell {
-    let tools = given!("tools", pair.client.tools());
+async fn list(driver: &Driver) -> Cell {
+    let tools = given!("tools", driver.client.tools());
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    expect!(names.first() == Some(&"add") && names.len() == 11, "{names:?}");
+    expect!(names.first() == Some(&"add") && names.len() == 15, "{names:?}");
     expect!(tools.left_out.is_empty(), "{:?}", tools.left_out);
-    let prompts = given!("prompts", pair.client.prompts());
-    let resources = given!("resources", pair.client.resources());
-    let templates = given!("templates", pair.client.templates());
+    let prompts = given!("prompts", driver.client.prompts());
+    let resources = given!("resources", driver.client.resources());
+    let templates = given!("templates", driver.client.templates());
     expect!(prompts.iter().map(|prompt| &*prompt.name).eq(["greet"]), "{prompts:?}");
     expect!(resources.iter().map(|resource| &*resource.uri).eq(["test://a"]), "{resources:?}");
     expect!(templates.iter().map(|it| &*it.uri_template).eq(["test://t/{who}"]), "{templates:?}");
     Cell::Pass
 }
 
-async fn call(pair: &Pair) -> Cell {
-    let sum = given!("add", pair.client.call("add", json!({ "a": 2, "b": 3 })));
+async fn call(driver: &Driver) -> Cell {
+    let sum = given!("add", driver.client.call("add", json!({ "a": 2, "b": 3 })));
     expect!(sum.text() == "5" && !sum.is_error, "{sum:?}");
     Cell::Pass
 }
 
-async fn failing_call(pair: &Pair) -> Cell {
-    let failed = given!("fail", pair.client.call("fail", json!({})));
+async fn failing_call(driver: &Driver) -> Cell {
+    let failed = given!("fail", driver.client.call("fail", json!({})));
     expect!(failed.is_error && failed.text() == "it broke", "{failed:?}");
-    let Err(Error::Refused(unknown)) = within("nothing", pair.client.call("nothing", json!({}))).await else {
+    let Err(Error::Refused(unknown)) = driver.client.call("nothing", json!({})).await else {
         return Cell::Fail("an unknown tool was called".to_owned());
     };
     expect!(unknown.code == -32602, "{unknown:?}");
     Cell::Pass
 }
 
-async fn read(pair: &Pair) -> Cell {
+async fn read(driver: &Driver) -> Cell {
     for (uri, expected) in [("test://a", "alpha"), ("test://t/ada", "t of ada")] {
-        let read = given!("read", pair.client.read(uri));
+        let read = given!("read", driver.client.read(uri));
         let bodies: Vec<_> = read.contents.iter().map(|contents| contents.body.clone()).collect();
         expect!(bodies == [ResourceBody::Text(expected.to_owned())], "{bodies:?}");
     }
     Cell::Pass
 }
 
-async fn missing_resource(pair: &Pair) -> Cell {
-    let Err(Error::Refused(refused)) = within("read", pair.client.read("test://nothing")).await else {
+async fn missing_resource(driver: &Driver) -> Cell {
+    let Err(Error::Refused(refused)) = driver.client.read("test://nothing").await else {
         return Cell::Fail("a resource that is not there was read".to_owned());
     };
-    let expected = if pair.client.server().keeps_sessions() { -32002 } else { -32602 };
+    let expected = if driver.client.server().keeps_sessions() { -32002 } else { -32602 };
     expect!(refused.code == expected, "{refused:?}");
     Cell::Pass
 }
 
-async fn get_prompt(pair: &Pair) -> Cell {
-    let prompt = given!("prompt", pair.client.get_prompt("greet", json!({ "who": "Ada" })));
+async fn get_prompt(driver: &Driver) -> Cell {
+    let prompt = given!("prompt", driver.client.get_prompt("greet", json!({ "who": "Ada" })));
     let texts: Vec<_> = prompt.messages.iter().filter_map(|message| message.content.as_text()).collect();
     expect!(texts == ["Greet Ada."], "{texts:?}");
     Cell::Pass
 }
 
-async fn complete(pair: &Pair) -> Cell {
-    let values = given!("complete", pair.client.complete(Completion::prompt("greet", "who", "a")));
+async fn complete(driver: &Driver) -> Cell {
+    let values = given!("complete", driver.client.complete(Completion::prompt("greet", "who", "a")));
     expect!(values.values == ["ada", "alan"], "{:?}", values.values);
     Cell::Pass
 }
 
-async fn progress(pair: &Pair) -> Cell {
+async fn progress(driver: &Driver) -> Cell {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = heard.clone();
-    let call = pair.client.call("progress", json!({})).progress(move |progress| {
+    let call = driver.client.call("progress", json!({})).progress(move |progress| {
         told.lock().unwrap().push((progress.progress, progress.total, progress.message.clone()));
     });
     let done = given!("progress", call);
@@ -181,70 +178,66 @@ async fn progress(pair: &Pair) -> Cell {
     Cell::Pass
 }
 
-async fn log(pair: &Pair) -> Cell {
-    given!("level", pair.client.set_level(Level::Info));
-    pair.heard.lock().unwrap().clear();
-    let done = given!("log", pair.client.call("log", json!({})));
+async fn log(driver: &Driver) -> Cell {
+    given!("level", driver.client.set_level(Level::Info));
+    driver.heard.lock().unwrap().clear();
+    let done = given!("log", driver.client.call("log", json!({})));
     expect!(done.text() == "logged", "{done:?}");
-    let heard = pair.heard.lock().unwrap().clone();
+    let heard = driver.heard.lock().unwrap().clone();
     expect!(heard == [(Level::Warning, r#"{"loud":true}"#.to_owned())], "{heard:?}");
     Cell::Pass
 }
 
-async fn cancel_by_client(pair: &Pair) -> Cell {
-    let before = pair.life.cancelled.load(Ordering::SeqCst);
+async fn cancel_by_client(driver: &Driver) -> Cell {
+    let key = json!({ "key": Driver::unique() });
     let running = Arc::new(tokio::sync::Notify::new());
     let began = running.clone();
-    let call = pair.client.call("wait", json!({})).progress(move |_| began.notify_one());
+    let call = driver.client.call("wait", key.clone()).progress(move |_| began.notify_one());
     tokio::select! {
         ended = call.into_future() => return Cell::Fail(format!("it never ends, but {ended:?}")),
-        () = within("progress of a call that waits", running.notified()) => {}
+        () = running.notified() => {}
     }
-    within("the end of a call that was given up", async {
-        while pair.life.cancelled.load(Ordering::SeqCst) == before {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    expect!(pair.life.running.load(Ordering::SeqCst) == 0, "it still runs");
-    call_after(pair).await
+    let over = given!("waited", driver.client.call("waited", key));
+    expect!(over.text() == "it is over", "{over:?}");
+    call_after(driver).await
 }
 
-async fn cancel_by_server(pair: &Pair) -> Cell {
+async fn cancel_by_server(driver: &Driver) -> Cell {
+    let key = json!({ "key": Driver::unique() });
     // Whoever is asked in the modern era hears only with the next request that nobody waits any more.
-    pair.answers.after(Duration::from_secs(10), |_| confirm(true));
-    let done = given!("impatient", pair.client.call("impatient", json!({})));
+    driver.answers.after_call("hurry", key.clone(), |_| confirm(true));
+    let done = given!("impatient", driver.client.call("impatient", key));
     expect_said(&done, "gave up")
 }
 
-async fn accepted(pair: &Pair) -> Cell {
-    pair.answers.by(|_| confirm(true));
-    let done = given!("confirm", pair.client.call("confirm", json!({})));
+async fn accepted(driver: &Driver) -> Cell {
+    driver.answers.by(|_| confirm(true));
+    let done = given!("confirm", driver.client.call("confirm", json!({})));
     let cell = expect_said(&done, "true");
-    expect!(cell != Cell::Pass || pair.answers.asked() == 1, "asked {} times", pair.answers.asked());
+    expect!(cell != Cell::Pass || driver.answers.asked() == 1, "asked {} times", driver.answers.asked());
     cell
 }
 
-async fn declined(pair: &Pair) -> Cell {
-    pair.answers.by(|_| Answer::decline());
-    let done = given!("confirm", pair.client.call("confirm", json!({})));
+async fn declined(driver: &Driver) -> Cell {
+    driver.answers.by(|_| Answer::decline());
+    let done = given!("confirm", driver.client.call("confirm", json!({})));
     if done.is_error && done.text() == "the user declined" { Cell::Pass } else { expect_said(&done, "-") }
 }
 
-async fn in_sequence(pair: &Pair) -> Cell {
-    pair.answers.by(|question| confirm(message(question) == "First?"));
-    let done = given!("in_sequence", pair.client.call("in_sequence", json!({})));
+async fn in_sequence(driver: &Driver) -> Cell {
+    driver.answers.by(|question| confirm(message(question) == "First?"));
+    let done = given!("in_sequence", driver.client.call("in_sequence", json!({})));
     expect_said(&done, "true false")
 }
 
-async fn at_once(pair: &Pair) -> Cell {
-    pair.answers.by(|question| confirm(message(question) == "B?"));
-    let done = given!("at_once", pair.client.call("at_once", json!({})));
+async fn at_once(driver: &Driver) -> Cell {
+    driver.answers.by(|question| confirm(message(question) == "B?"));
+    let done = given!("at_once", driver.client.call("at_once", json!({})));
     expect_said(&done, "false true")
 }
 
-async fn sampling(pair: &Pair) -> Cell {
-    pair.answers.by(|_| {
+async fn sampling(driver: &Driver) -> Cell {
+    driver.answers.by(|_| {
         Answer::Sample(SampleResult {
             role: Role::Assistant,
             content: vec![Content::text("Hello.")],
@@ -254,38 +247,37 @@ async fn sampling(pair: &Pair) -> Cell {
             rest: Members::new(),
         })
     });
-    let done = given!("sample", pair.client.call("sample", json!({})));
+    let done = given!("sample", driver.client.call("sample", json!({})));
     expect_said(&done, "Hello.")
 }
 
-async fn roots(pair: &Pair) -> Cell {
-    let done = given!("roots", pair.client.call("roots", json!({})));
+async fn roots(driver: &Driver) -> Cell {
+    let done = given!("roots", driver.client.call("roots", json!({})));
     expect_said(&done, r#"["file:///home"]"#)
 }
 
-async fn change_notices(pair: &Pair) -> Cell {
-    let mut changes = given!("changes", pair.client.subscribe(Watch::lists()));
-    let added = pair.far.add(Tool::new("late").run(async || "late"));
-    expect!(added.is_ok(), "{added:?}");
-    let change = within("a change", changes.next()).await;
+async fn change_notices(driver: &Driver) -> Cell {
+    let mut changes = given!("changes", driver.client.subscribe(Watch::lists()));
+    given!("change", driver.client.call("change", json!({})));
+    let change = changes.next().await;
     expect!(change == Some(Change::Tools), "{change:?}");
-    let late = given!("late", pair.client.call("late", json!({})));
-    pair.far.remove_tool("late");
-    let change = within("a change back", changes.next()).await;
+    let late = given!("late", driver.client.call("late", json!({})));
+    given!("change back", driver.client.call("change", json!({})));
+    let change = changes.next().await;
     expect!(change == Some(Change::Tools), "{change:?}");
     expect_said(&late, "late")
 }
 
-async fn resource_subscription(pair: &Pair) -> Cell {
-    let mut changes = given!("a subscription", pair.client.subscribe(Watch::default().and("test://a")));
-    pair.far.notify_updated("test://a");
-    let change = within("an update", changes.next()).await;
+async fn resource_subscription(driver: &Driver) -> Cell {
+    let mut changes = given!("a subscription", driver.client.subscribe(Watch::default().and("test://a")));
+    given!("touch", driver.client.call("touch", json!({})));
+    let change = changes.next().await;
     expect!(change == Some(Change::Resource("test://a".to_owned())), "{change:?}");
-    call_after(pair).await
+    call_after(driver).await
 }
 
-async fn call_after(pair: &Pair) -> Cell {
-    call(pair).await
+async fn call_after(driver: &Driver) -> Cell {
+    call(driver).await
 }
 
 type Result = trunkline_client::Received<trunkline_client::protocol::model::CallToolResult>;
@@ -307,9 +299,4 @@ fn message(question: &Question) -> &str {
         Question::Form(form) => &form.message,
         other => panic!("{other:?}"),
     }
-}
-
-/// Writes a row for programs.
-pub(crate) fn row(down: Revision, up: Revision, feature: &Feature, cell: &str) -> Value {
-    json!({ "client": down.as_str(), "server": up.as_str(), "feature": feature.name, "cell": cell })
 }

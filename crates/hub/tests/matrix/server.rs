@@ -1,11 +1,11 @@
 //! The server at the far end: one of everything that a pair of revisions has to carry.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::watch;
 use trunkline_server::protocol::Level;
 use trunkline_server::protocol::model::{PromptMessage, SampleQuestion};
 use trunkline_server::{
@@ -23,30 +23,43 @@ struct Who {
     who: String,
 }
 
-/// Tells how many calls of `wait` run, and how many were cancelled.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Life {
-    pub(crate) running: Arc<AtomicUsize>,
-    pub(crate) cancelled: Arc<AtomicUsize>,
+#[derive(Deserialize, JsonSchema)]
+struct Key {
+    key: String,
 }
 
-struct Cancelled(Life);
+/// Things that happened, each under a name, and those who wait for them.
+#[derive(Clone, Debug, Default)]
+struct Events(Arc<watch::Sender<BTreeSet<String>>>);
 
-impl Drop for Cancelled {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
-        self.0.cancelled.fetch_add(1, Ordering::SeqCst);
+impl Events {
+    fn happened(&self, what: &str) {
+        self.0.send_modify(|events| {
+            events.insert(what.to_owned());
+        });
+    }
+
+    async fn wait_for(&self, what: &str) {
+        // The sender is `self`, so that this waits and never fails.
+        let _ = self.0.subscribe().wait_for(|events| events.contains(what)).await;
     }
 }
 
-pub(crate) fn server(life: &Life) -> Server {
-    with_questions(with_resources(with_tools(Server::new("far"), life)))
-        .version("1.2.3")
-        .instructions("Be kind.")
+/// Says that a call has ended, however it ended.
+struct Ended(Events, String);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.happened(&self.1);
+    }
 }
 
-fn with_tools(server: Server, life: &Life) -> Server {
-    let life = life.clone();
+pub(crate) fn server() -> Server {
+    let server = with_changes(with_waits(with_tools(Server::new("far"))));
+    with_impatience(with_questions(with_resources(server))).version("1.2.3").instructions("Be kind.")
+}
+
+fn with_tools(server: Server) -> Server {
     server
         .with(Tool::new("add").title("Add").description("Adds.").run(async |Pair { a, b }: Pair| a + b))
         .with(
@@ -64,14 +77,44 @@ fn with_tools(server: Server, life: &Life) -> Server {
             cx.log(Level::Warning, serde_json::json!({ "loud": true }));
             "logged"
         }))
-        .with(Tool::new("wait").run(move |cx: Context| {
-            let life = life.clone();
+}
+
+/// A tool that runs until it is cancelled, and one that tells when it was.
+fn with_waits(server: Server) -> Server {
+    let ended = Events::default();
+    let told = ended.clone();
+    server
+        .with(Tool::new("wait").run(move |cx: Context, Key { key }: Key| {
+            let ended = Ended(ended.clone(), key);
             async move {
-                life.running.fetch_add(1, Ordering::SeqCst);
-                let _cancelled = Cancelled(life);
                 cx.progress(1, 2);
                 std::future::pending::<()>().await;
+                drop(ended);
             }
+        }))
+        .with(Tool::new("waited").run(move |Key { key }: Key| {
+            let ended = told.clone();
+            async move {
+                ended.wait_for(&key).await;
+                "it is over"
+            }
+        }))
+}
+
+/// Tools that change what the server has.
+fn with_changes(server: Server) -> Server {
+    server
+        .with(Tool::new("change").run(async |cx: Context| -> Result<&'static str, ToolError> {
+            let server = cx.server().ok_or_else(|| ToolError::said("there is no server to change"))?;
+            if !server.remove_tool("late") {
+                server.add(Tool::new("late").run(async || "late"))?;
+            }
+            Ok("changed")
+        }))
+        .with(Tool::new("touch").run(async |cx: Context| -> Result<&'static str, ToolError> {
+            let server = cx.server().ok_or_else(|| ToolError::said("there is no server to change"))?;
+            server.notify_updated("test://a");
+            Ok("touched")
         }))
 }
 
@@ -108,17 +151,32 @@ fn with_questions(server: Server) -> Server {
             let (a, b) = cx.ask_all((ask::<Confirm>("A?"), ask::<Confirm>("B?"))).await?;
             Ok(format!("{} {}", a.0, b.0))
         }))
-        .with(Tool::new("impatient").run(async |cx: Context| -> Result<String, ToolError> {
-            match tokio::time::timeout(Duration::from_secs(1), cx.ask(ask::<Confirm>("Quick?"))).await {
-                Ok(answer) => Ok(answer?.0.to_string()),
-                Err(_) => Ok("gave up".to_owned()),
-            }
-        }))
         .with(Tool::new("sample").run(async |cx: Context| -> Result<String, ToolError> {
             let answer = cx.ask(sample(SampleQuestion::new([PromptMessage::user("Hi.")], 5))).await?;
             Ok(answer.content.first().and_then(|block| block.as_text()).unwrap_or_default().to_owned())
         }))
         .with(Tool::new("roots").run(async |cx: Context| -> Result<Json<Vec<String>>, ToolError> {
             Ok(Json(cx.roots().await?.into_iter().map(|root| root.uri).collect()))
+        }))
+}
+
+/// A tool that asks and does not wait for the answer, and one that tells it when to stop waiting.
+fn with_impatience(server: Server) -> Server {
+    let hurries = Events::default();
+    let hurried = hurries.clone();
+    server
+        .with(Tool::new("impatient").run(move |cx: Context, Key { key }: Key| {
+            let hurries = hurries.clone();
+            async move {
+                tokio::select! {
+                    biased;
+                    () = hurries.wait_for(&key) => Ok::<_, ToolError>("gave up".to_owned()),
+                    answer = cx.ask(ask::<Confirm>("Quick?")) => Ok(answer?.0.to_string()),
+                }
+            }
+        }))
+        .with(Tool::new("hurry").run(move |Key { key }: Key| {
+            hurried.happened(&key);
+            async { "hurried" }
         }))
 }

@@ -1,5 +1,5 @@
-use trunkline_protocol::Era;
 use trunkline_protocol::era::{MirrorHeaders, Mirrored, admit};
+use trunkline_protocol::{Era, Revision, Revisions};
 
 use super::request;
 
@@ -41,7 +41,7 @@ fn outcome(case: &Case) -> String {
         case.extra,
     );
     let [version, method, name] = case.headers.map(header);
-    match admit(&request(&text), Some(&MirrorHeaders { version, method, name })) {
+    match admit(&request(&text), Some(&MirrorHeaders { version, method, name }), Revisions::ALL) {
         Ok(_) => "ok".to_owned(),
         Err(refusal) => format!("{} {}", refusal.code(Era::Modern), refusal.status(Era::Modern)),
     }
@@ -156,12 +156,12 @@ fn a_repeated_header_is_a_mismatch() {
     let once = |value: &'static str| Mirrored::Once(value.as_bytes());
     let good =
         MirrorHeaders { version: once("2026-07-28"), method: once("tools/list"), name: Mirrored::Absent };
-    assert!(admit(&request(text), Some(&good)).is_ok());
+    assert!(admit(&request(text), Some(&good), Revisions::ALL).is_ok());
     for bad in [
         MirrorHeaders { version: Mirrored::Repeated, ..good },
         MirrorHeaders { method: Mirrored::Repeated, ..good },
     ] {
-        assert_eq!(admit(&request(text), Some(&bad)).unwrap_err().code(Era::Modern), -32020);
+        assert_eq!(admit(&request(text), Some(&bad), Revisions::ALL).unwrap_err().code(Era::Modern), -32020);
     }
 }
 
@@ -169,16 +169,27 @@ fn a_repeated_header_is_a_mismatch() {
 fn a_channel_has_no_headers_to_compare_with() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    assert!(admit(&request(text), None).is_ok());
+    assert!(admit(&request(text), None, Revisions::ALL).is_ok());
 }
 
 #[test]
 fn an_unsupported_version_is_told_what_is_spoken_here() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2031-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let refusal = admit(&request(text), None).unwrap_err();
+    let refusal = admit(&request(text), None, Revisions::ALL).unwrap_err();
     assert_eq!(
         refusal.data().unwrap().as_str(),
         r#"{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2031-01-01"}"#
     );
+}
+
+#[test]
+fn a_server_that_speaks_legacy_revisions_alone_names_them_to_a_modern_client() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let spoken = Revisions::only([Revision::V2025_11_25, Revision::V2025_06_18]);
+    let refusal = admit(&request(text), None, spoken).unwrap_err();
+    assert_eq!(refusal.code(Era::Modern), -32022);
+    let data = r#"{"supported":["2025-11-25","2025-06-18"],"requested":"2026-07-28"}"#;
+    assert_eq!(refusal.data().unwrap().as_str(), data);
 }

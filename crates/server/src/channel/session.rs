@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::task::Context;
 
-use trunkline_protocol::{Message, Method, Notification, Request, Revision, era};
+use trunkline_protocol::{Era, Message, Method, Notification, Request, Revision, era};
 use trunkline_transport::Channel;
 
 use super::carried::Cancellable;
@@ -9,6 +9,7 @@ use super::{CARRIAGE, ChannelServer};
 use crate::call::SessionKeep;
 use crate::core::now;
 use crate::edge::legacy::{self, LiveSession};
+use crate::edge::modern;
 use crate::unanswered::Reserved;
 
 /// The legacy session of a channel.
@@ -70,6 +71,9 @@ impl<C: Channel> ChannelServer<C> {
                 self.watch = Some(session.watch(&*self.core.handler));
                 self.session = Some(session);
                 self.channel.send(&handshake.answer);
+            }
+            Err(refusal) if self.core.revisions.newest_of(Era::Legacy).is_none() => {
+                self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);
             }
             Err(refusal) => self.send_error(Some(&request.id), &refusal),
         }

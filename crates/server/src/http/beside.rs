@@ -4,18 +4,18 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, header};
 use http_body::Body;
-use trunkline_protocol::Refusal;
+use trunkline_protocol::{Era, Refusal};
 
 use super::body::ResponseBody;
 use super::cors;
 use super::endpoint::{Inner, refused, unauthorized};
 use super::heads::Heads;
-use super::options::HttpOptions;
+use super::options::{HttpOptions, SsePaths};
 
 /// What a path beside the endpoint is for.
 #[derive(Clone, Copy)]
 enum Place<'a> {
-    SsePair(&'a super::options::SsePaths),
+    SsePair(&'a SsePaths),
     WebSocket,
 }
 
@@ -30,7 +30,8 @@ impl Inner {
     where
         B: Body<Data = Bytes> + Send,
     {
-        let Some(place) = place(&self.options, parts.uri.path()) else {
+        let keeps_sessions = self.core.revisions.newest_of(Era::Legacy).is_some();
+        let Some(place) = place(&self.options, keeps_sessions, parts.uri.path()) else {
             return refused(&Refusal::NO_SUCH_PATH, None, parts);
         };
         if parts.method == Method::OPTIONS {
@@ -59,8 +60,10 @@ impl Inner {
     }
 }
 
-fn place<'a>(options: &'a HttpOptions, path: &str) -> Option<Place<'a>> {
-    let pair = options.legacy_sse.as_ref().filter(|paths| paths.stream == path || paths.messages == path);
+/// Returns what is at a path; HTTP+SSE is of one era alone.
+fn place<'a>(options: &'a HttpOptions, keeps_sessions: bool, path: &str) -> Option<Place<'a>> {
+    let is_pair = |paths: &&SsePaths| keeps_sessions && (paths.stream == path || paths.messages == path);
+    let pair = options.legacy_sse.as_ref().filter(is_pair);
     let socket = options.websocket.as_deref().filter(|socket| *socket == path);
     pair.map(Place::SsePair).or_else(|| socket.map(|_| Place::WebSocket))
 }

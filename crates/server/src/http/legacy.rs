@@ -4,8 +4,8 @@ use std::sync::Arc;
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Malformed;
-use trunkline_protocol::era::{Mirrored, SUPPORTED};
-use trunkline_protocol::{Era, Id, Message, Refusal, Request, Revision, sse};
+use trunkline_protocol::era::Mirrored;
+use trunkline_protocol::{Era, Id, Message, Refusal, Request, Revision, Revisions, sse};
 use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId};
 
 use super::accept::Accepts;
@@ -41,7 +41,9 @@ impl Inner {
         let (id, message) = match opened {
             Ok(opened) => opened,
             Err(refusal) => {
-                let answer = legacy::refuse(Some(&request.id), &refusal, Revision::NEWEST_LEGACY);
+                // A server without an era of sessions says so in the words of the other.
+                let spoken = self.core.revisions.newest_of(Era::Legacy).unwrap_or(Revision::NEWEST);
+                let answer = legacy::refuse(Some(&request.id), &refusal, spoken);
                 return Ok(respond(answer, false));
             }
         };
@@ -135,6 +137,7 @@ impl Inner {
     /// Opens a standing stream, or one that the client comes back to.
     pub(super) async fn get(self: &Arc<Self>, heads: &Heads<'_>, principal: &Principal) -> Answered {
         let fail = |refusal| (refusal, None);
+        self.keeps_sessions().map_err(fail)?;
         if !heads.accepts().stream {
             return Err(fail(Refusal::NOT_ACCEPTABLE.because("a GET needs Accept: text/event-stream")));
         }
@@ -163,6 +166,7 @@ impl Inner {
     /// Ends a session.
     pub(super) async fn delete(self: &Arc<Self>, heads: &Heads<'_>, principal: &Principal) -> Answered {
         let fail = |refusal| (refusal, None);
+        self.keeps_sessions().map_err(fail)?;
         let id = session_id(heads).map_err(fail)?;
         self.sessions.close(id, principal).await.map_err(fail)?;
         let mut response = Response::new(ResponseBody::empty());
@@ -225,10 +229,15 @@ impl Inner {
         let id = session_id(heads)?;
         match heads.version {
             Mirrored::Absent => {}
-            Mirrored::Once(version) => check_version(version)?,
+            Mirrored::Once(version) => check_version(version, self.core.revisions)?,
             Mirrored::Repeated => return Err(repeated("MCP-Protocol-Version")),
         }
         self.sessions.find(id, principal).await
+    }
+
+    /// Refuses what there is only where sessions are.
+    fn keeps_sessions(&self) -> Result<(), Refusal> {
+        self.core.revisions.newest_of(Era::Legacy).map(drop).ok_or(Refusal::NOT_ALLOWED)
     }
 
     pub(super) fn as_stream(&self, accepts: Accepts) -> bool {
@@ -244,11 +253,11 @@ fn session_id(heads: &Heads<'_>) -> Result<SessionId, Refusal> {
     }
 }
 
-fn check_version(header: &[u8]) -> Result<(), Refusal> {
+fn check_version(header: &[u8], spoken: Revisions) -> Result<(), Refusal> {
     let name = String::from_utf8_lossy(header.trim_ascii());
     match Revision::parse(&name) {
         Some(revision) if revision.era() == Era::Legacy => Ok(()),
-        _ => Err(Refusal::unsupported_version(&name, &SUPPORTED)),
+        _ => Err(Refusal::unsupported_version(&name, spoken)),
     }
 }
 

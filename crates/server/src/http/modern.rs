@@ -59,7 +59,7 @@ impl Inner {
     /// Checks a request against its headers, down to those that mirror a tool's arguments.
     fn admit(&self, parts: &Parts, heads: &Heads<'_>, request: &Request) -> Result<Admitted, Refusal> {
         let mirror = MirrorHeaders { version: heads.version, method: heads.method, name: heads.name };
-        let admitted = era::admit(request, Some(&mirror))?;
+        let admitted = era::admit(request, Some(&mirror), self.core.revisions)?;
         if admitted.method == Method::ToolsCall {
             self.check_arguments(&parts.headers, request)?;
         }

@@ -42,6 +42,8 @@ mod questions;
 #[cfg(test)]
 mod resumption;
 #[cfg(test)]
+mod revisions;
+#[cfg(test)]
 mod revived;
 #[cfg(test)]
 mod roots;

@@ -6,9 +6,11 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
+use serde_json::{Map, Value, json};
 use trunkline_server::Metrics;
 use trunkline_server::http::{HttpService, ResponseBody};
 
+use super::gateway::Gateway;
 use crate::signals::Departure;
 
 /// The path that answers as long as the process does.
@@ -28,6 +30,8 @@ pub(crate) const METRICS: &str = "/metrics";
 pub(super) struct Probes {
     pub(super) departure: Departure,
     pub(super) metrics: Metrics,
+    /// The hub, if there is one.
+    pub(super) gateway: Option<Gateway>,
     pub(super) audience: Audience,
 }
 
@@ -45,6 +49,31 @@ impl Probes {
         matches!(path, ALIVE | READY) || (path == METRICS && self.audience == Audience::Operators)
     }
 
+    /// Tells whether new work should be sent here, and to those who may know it why not and how the servers stand.
+    fn readiness(&self) -> (bool, Value) {
+        let missing = self.gateway.as_ref().map(Gateway::missing).unwrap_or_default();
+        let leaving = self.departure.is_leaving().then(|| "shutting down".to_owned());
+        let missing = missing.into_iter().map(|(server, why)| format!("required server `{server}`: {why}"));
+        let reasons: Vec<String> = leaving.into_iter().chain(missing).collect();
+        let mut told = Map::from_iter([("ready".to_owned(), reasons.is_empty().into())]);
+        if self.audience == Audience::Operators {
+            if !reasons.is_empty() {
+                told.insert("reason".to_owned(), reasons.join("; ").into());
+            }
+            if let Some(gateway) = &self.gateway {
+                let servers = gateway.servers().into_iter().map(|status| {
+                    let state = match &status.reason {
+                        Some(reason) => json!({ "state": status.state.as_str(), "reason": reason }),
+                        None => json!({ "state": status.state.as_str() }),
+                    };
+                    (status.name.to_string(), state)
+                });
+                told.insert("servers".to_owned(), servers.collect());
+            }
+        }
+        (reasons.is_empty(), told.into())
+    }
+
     fn answer(&self, parts: &Parts) -> Response<ResponseBody> {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let mut response = Response::new(ResponseBody::empty());
@@ -52,17 +81,13 @@ impl Probes {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
-        let (status, kind, body) = match (parts.uri.path(), self.departure.is_leaving(), self.audience) {
-            (ALIVE, ..) => (StatusCode::OK, "text/plain", "ok".to_owned()),
-            (METRICS, ..) => (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text()),
-            (_, false, _) => (StatusCode::OK, JSON, r#"{"ready":true}"#.to_owned()),
-            (_, true, Audience::Operators) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                JSON,
-                r#"{"ready":false,"reason":"shutting down"}"#.to_owned(),
-            ),
-            (_, true, Audience::Anybody) => {
-                (StatusCode::SERVICE_UNAVAILABLE, JSON, r#"{"ready":false}"#.to_owned())
+        let (status, kind, body) = match parts.uri.path() {
+            ALIVE => (StatusCode::OK, "text/plain", "ok".to_owned()),
+            METRICS => (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text()),
+            _ => {
+                let (ready, told) = self.readiness();
+                let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+                (status, "application/json", told.to_string())
             }
         };
         let mut response = Response::new(ResponseBody::whole(body));
@@ -72,8 +97,6 @@ impl Probes {
         response
     }
 }
-
-const JSON: &str = "application/json";
 
 /// Returns the endpoint with the probes beside it.
 pub(super) fn beside(

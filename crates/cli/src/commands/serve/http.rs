@@ -5,15 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use trunkline_server::Host;
 use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, PortFile, SsePaths};
-use trunkline_server::{Host, Metrics};
 
+use super::Serving;
 use super::banner::Banner;
 use super::health::{self, Audience, Probes, ProbesAlone};
 use super::options::HttpArgs;
-use super::{Offer, ServeArgs};
 use crate::exit::{Exit, Failure, say};
-use crate::signals::Departure;
+use crate::signals::Signals;
 use crate::values::ListenAddress;
 
 /// Serves HTTP until a signal comes.
@@ -21,22 +21,26 @@ use crate::values::ListenAddress;
 /// # Errors
 /// Something that was configured cannot be used, the address cannot be listened on, or calls had to be ended.
 pub(super) async fn serve(
-    args: &ServeArgs,
-    offer: &Offer,
-    host: &Host,
-    metrics: &Metrics,
-    departure: &Departure,
+    serving: &Serving<'_>,
+    wanted: &ListenAddress,
+    signals: Signals,
 ) -> Result<(), Failure> {
-    let signals = super::install_signals()?;
-    args.http.check_paths()?;
-    let authenticator = args.http.authenticator()?;
-    let tls = args.http.tls()?;
-    let addresses = permitted(&args.http)?;
-    let port_file = args.http.port_file.as_deref().map(claim).transpose()?;
-    let (listener, address) = listen(&args.http.address, "--http", &addresses).await?;
-    let probes = |audience| Probes { departure: departure.clone(), metrics: metrics.clone(), audience };
-    let admin = admin(&args.http, host, probes(Audience::Operators)).await?;
-    let options = HttpOptions { authenticator, tls, ..options(&args.http, address.ip()) };
+    let Serving { edge, host, metrics, departure, .. } = serving;
+    let args = &edge.http;
+    args.check_paths()?;
+    let authenticator = args.authenticator()?;
+    let tls = args.tls()?;
+    let addresses = permitted(args, wanted)?;
+    let port_file = args.port_file.as_deref().map(claim).transpose()?;
+    let (listener, address) = listen(wanted, "--http", &addresses).await?;
+    let probes = |audience| Probes {
+        departure: departure.clone(),
+        metrics: metrics.clone(),
+        gateway: serving.gateway().cloned(),
+        audience,
+    };
+    let admin = admin(args, host, probes(Audience::Operators)).await?;
+    let options = HttpOptions { authenticator, tls, ..options(args, address.ip()) };
     let warning = options.warning(address.ip());
     let endpoint = host.http(options);
     let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
@@ -44,11 +48,13 @@ pub(super) async fn serve(
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
-    announce(args, offer, address, warning);
+    announce(serving, address, warning);
+    let keeping = serving.begin().await;
     let drained = tokio::select! {
-        never = departure.follow(signals, args.http.drain_delay) => match never {},
-        never = serve_admin(admin, args.grace) => match never {},
-        drained = http::serve(listener, &endpoint, service, args.grace) => drained,
+        never = departure.follow(signals, args.drain_delay) => match never {},
+        never = serve_admin(admin, edge.grace) => match never {},
+        never = keeping => match never {},
+        drained = http::serve(listener, &endpoint, service, edge.grace) => drained,
     };
     let drained =
         drained.map_err(|error| Failure::new(Exit::Failed, format!("the transport failed: {error}")))?;
@@ -56,7 +62,7 @@ pub(super) async fn serve(
         Drained::Cleanly => 0,
         Drained::Aborted(calls) => calls,
     };
-    super::outcome(departure.cut_short(), aborted, args.grace)
+    super::outcome(departure.cut_short(), aborted, edge.grace)
 }
 
 fn claim(path: &Path) -> Result<PortFile, Failure> {
@@ -69,9 +75,9 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Looks up the addresses to listen on, and refuses those that would let strangers in.
-fn permitted(args: &HttpArgs) -> Result<Vec<SocketAddr>, Failure> {
-    let addresses = args.address.resolve().map_err(|error| {
-        Failure::configuration(format!("{} is not an address of this machine: {error}", args.address))
+fn permitted(args: &HttpArgs, wanted: &ListenAddress) -> Result<Vec<SocketAddr>, Failure> {
+    let addresses = wanted.resolve().map_err(|error| {
+        Failure::configuration(format!("{wanted} is not an address of this machine: {error}"))
             .hint("`--http :7411` listens on the loopback, `--http 0.0.0.0:7411` everywhere")
     })?;
     let public = addresses.iter().find(|address| !address.ip().is_loopback());
@@ -154,23 +160,26 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     options
 }
 
-fn announce(args: &ServeArgs, offer: &Offer, address: SocketAddr, warning: Option<&str>) {
-    let builtin = offer.names();
-    let http = &args.http;
+fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
+    let http = &serving.edge.http;
+    let builtin = &*serving.offer;
     let banner = Banner {
         address,
         path: &http.path,
         channels: (!http.only_streamable).then_some((&http.sse_path, &http.ws_path)),
-        builtin: &builtin,
+        builtin,
         token: http.auth.is_some(),
         tls: !http.tls.is_empty(),
     };
-    if args.log.stderr_is_json() {
+    if let Some(gateway) = serving.gateway() {
+        gateway.set_url(banner.url());
+    }
+    if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
         say(&banner.to_string());
     }
-    if args.http.state_key.is_empty() {
+    if http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
     }
     if let Some(warning) = warning {

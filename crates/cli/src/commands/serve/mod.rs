@@ -1,66 +1,155 @@
-//! `trunkline serve`: described commands and built-in servers over HTTP, or over standard input and output.
+//! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
 
 mod banner;
+mod gateway;
 pub(crate) mod health;
 mod http;
 mod offer;
 mod options;
+mod plan;
 mod stdio;
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use trunkline_server::{Host, HostOptions, Layers, Limits, Metrics, Trace};
+use trunkline_server::{Host, HostOptions, Metrics};
 
+use self::gateway::Gateway;
 use self::offer::Offer;
-pub(crate) use self::options::ServeArgs;
+pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
 use crate::exit::{Exit, Failure};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
+use crate::values::ListenAddress;
 
 /// Serves until the peer is gone or a signal comes.
 ///
 /// # Errors
 /// What the person at the terminal is told, and the exit code.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    args.log.begin(if args.stdio { Level::Warn } else { Level::Info })?;
+    let place = if args.stdio { Place::Stdio } else { Place::Http(&args.address) };
+    place.begin_log(&args.edge)?;
     let departure = Departure::default();
-    let metrics = Metrics::new();
-    let offer = Offer::of(args)?;
-    let host = host(args, &offer, &departure, &metrics)?;
+    in_runtime(place, async |signals| {
+        let offer = Offer::of(args)?;
+        let mut options = args.edge.host_options(&departure)?;
+        let metrics = place.count(&mut options);
+        options.env = args.env();
+        let host = offer.host(options)?;
+        let serving = Serving {
+            follows: Some(&offer),
+            ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
+        };
+        let served = serving.serve(place, signals).await;
+        offer.end().await;
+        served
+    })
+}
+
+/// Where callers come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    Stdio,
+    Http(&'a ListenAddress),
+}
+
+impl Place<'_> {
+    /// Begins to log, over standard input and output only what is worth a warning.
+    ///
+    /// # Errors
+    /// The file for it cannot be opened.
+    pub(crate) fn begin_log(self, edge: &EdgeArgs) -> Result<(), Failure> {
+        edge.log.begin(match self {
+            Place::Stdio => Level::Warn,
+            Place::Http(_) => Level::Info,
+        })
+    }
+
+    /// Has calls counted, unless there is nowhere to read the figures.
+    pub(crate) fn count(self, options: &mut HostOptions) -> Metrics {
+        let metrics = Metrics::new();
+        options.metrics = matches!(self, Place::Http(_)).then(|| metrics.clone());
+        metrics
+    }
+}
+
+/// Something that is ready to be served.
+#[derive(Debug)]
+pub(crate) struct Serving<'a> {
+    edge: &'a EdgeArgs,
+    /// What it is, for a person to read.
+    offer: String,
+    host: Host,
+    metrics: Metrics,
+    pub(crate) departure: Departure,
+    /// What has to be begun once it is served, and followed from then on.
+    follows: Option<&'a Offer>,
+}
+
+impl<'a> Serving<'a> {
+    /// Makes ready what needs nothing done beside it.
+    pub(crate) fn new(
+        edge: &'a EdgeArgs,
+        offer: String,
+        host: Host,
+        metrics: Metrics,
+        departure: Departure,
+    ) -> Self {
+        Self { edge, offer, host, metrics, departure, follows: None }
+    }
+
+    /// Serves until the peer is gone or a signal comes.
+    ///
+    /// # Errors
+    /// What was configured cannot be used, the transport fails, or calls had to be ended.
+    pub(crate) async fn serve(&self, place: Place<'_>, signals: Signals) -> Result<(), Failure> {
+        match place {
+            Place::Stdio => stdio::serve(self, signals).await,
+            Place::Http(address) => http::serve(self, address, signals).await,
+        }
+    }
+
+    fn gateway(&self) -> Option<&Gateway> {
+        self.follows.and_then(Offer::gateway)
+    }
+
+    /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
+    async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
+        let begun = match self.follows {
+            Some(offer) => Some(offer.begin().await),
+            None => None,
+        };
+        async move {
+            match begun {
+                Some(keeping) => keeping.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// Does some work in a runtime that suits the place, and leaves behind whatever still waits for a person.
+///
+/// # Errors
+/// What the work says, or what stood in its way.
+pub(crate) fn in_runtime<W>(place: Place<'_>, work: W) -> Result<(), Failure>
+where
+    W: AsyncFnOnce(Signals) -> Result<(), Failure>,
+{
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
-    let mut builder = if args.stdio { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    let mut builder = match place {
+        Place::Stdio => Builder::new_current_thread(),
+        Place::Http(_) => Builder::new_multi_thread(),
+    };
     let runtime = builder
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, format!("the runtime cannot start: {error}")))?;
-    let served = runtime.block_on(async {
-        if args.stdio {
-            stdio::serve(args, &offer, &host, &departure).await
-        } else {
-            http::serve(args, &offer, &host, &metrics, &departure).await
-        }
-    });
+    let done = runtime.block_on(async { work(install_signals()?).await });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
-    served
-}
-
-fn host(args: &ServeArgs, offer: &Offer, departure: &Departure, metrics: &Metrics) -> Result<Host, Failure> {
-    let limits = Limits { message_bytes: args.max_message, ..Limits::default() };
-    let state_keys = args.state_keys()?;
-    let options = HostOptions {
-        limits,
-        state_keys,
-        layers: Layers::new().with(Trace::new()),
-        // Over standard input and output there is nowhere to read them.
-        metrics: (!args.stdio).then(|| metrics.clone()),
-        shutdown: departure.shutdown().clone(),
-        env: args.env(),
-        client_info_roots: args.compat_clientinfo_roots,
-        ..HostOptions::default()
-    };
-    offer.server().host(options).map_err(|error| Failure::new(Exit::Failed, error))
+    done
 }
 
 fn install_signals() -> Result<Signals, Failure> {

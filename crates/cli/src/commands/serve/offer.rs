@@ -1,42 +1,95 @@
-use trunkline_server::Server;
+use std::convert::Infallible;
+use std::task::Poll;
+
+use trunkline_config::ServerConfig;
+use trunkline_server::{Host, HostOptions};
 
 use super::ServeArgs;
+use super::gateway::{Gateway, begin};
+use super::plan::Source;
 use crate::builtin::{self, Builtin};
-use crate::described::FromFile;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
-/// What is served: what a file describes, and built-in servers.
+/// What is served: built-in servers as they are, or what a file says.
 #[derive(Debug)]
-pub(super) struct Offer {
-    builtin: Vec<Builtin>,
-    file: FromFile,
+pub(super) enum Offer {
+    /// Without a file: no hub is in the way.
+    Builtin(Vec<Builtin>),
+    /// The hub of a file, and the servers that it begins with.
+    Hub(Gateway, Vec<ServerConfig>),
 }
 
 impl Offer {
-    /// Reads the file, if there is one, and chooses the built-in servers.
+    /// Reads the file, if there is one. It has to be called within a runtime.
     ///
     /// # Errors
     /// What is wrong with the file.
     pub(super) fn of(args: &ServeArgs) -> Result<Self, Failure> {
-        let file = if args.no_config { FromFile::default() } else { FromFile::read(args.config.as_deref())? };
-        // Who describes something wants that, and the built-in servers are there for who has nothing yet.
-        let nothing = args.builtin.is_empty() && file.is_empty();
-        let builtin = if nothing { Builtin::ALL.to_vec() } else { args.builtin.clone() };
-        Ok(Self { builtin, file })
+        let source = if args.no_config { None } else { Source::of(args.config.as_deref()) };
+        match source {
+            Some(source) => {
+                let gateway = Gateway::new(args, source.read()?)?;
+                let servers = gateway.prepare(&gateway.plan())?;
+                Ok(Self::Hub(gateway, servers))
+            }
+            None if args.builtin.is_empty() => Ok(Self::Builtin(Builtin::ALL.to_vec())),
+            None => Ok(Self::Builtin(args.builtin.clone())),
+        }
     }
 
-    /// Puts all of it together into one server.
-    pub(super) fn server(&self) -> Server {
-        self.file.add_to(builtin::server(&self.builtin))
+    /// Makes it ready to be served.
+    ///
+    /// # Errors
+    /// There is no key for state.
+    pub(super) fn host(&self, options: HostOptions) -> Result<Host, Failure> {
+        match self {
+            Self::Builtin(builtin) => builtin::server(builtin).host(options),
+            Self::Hub(gateway, _) => Host::new(gateway.hub().clone(), options).map_err(Into::into),
+        }
+        .map_err(|error| Failure::new(Exit::Failed, error))
+    }
+
+    pub(super) fn gateway(&self) -> Option<&Gateway> {
+        match self {
+            Self::Builtin(_) => None,
+            Self::Hub(gateway, _) => Some(gateway),
+        }
+    }
+
+    /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
+    /// returns connects to them, follows the file, and never ends.
+    pub(super) async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
+        let mut begun = None;
+        if let Self::Hub(gateway, servers) = self {
+            gateway.tell_all();
+            let (gateway, servers) = (gateway.clone(), servers.clone());
+            let mut keeping = Box::pin(async move { gateway.keep(servers).await });
+            // The servers are made known before the first of them is waited for.
+            if let Poll::Ready(never) = begin(&mut keeping).await {
+                match never {}
+            }
+            begun = Some(keeping);
+        }
+        async move {
+            match begun {
+                Some(keeping) => keeping.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Ends every program that was started.
+    pub(super) async fn end(&self) {
+        if let Some(gateway) = self.gateway() {
+            gateway.shutdown().await;
+        }
     }
 
     /// Lists what is served for a person to read.
     pub(super) fn names(&self) -> String {
-        let described = self.file.names();
-        match (builtin::names(&self.builtin), described.as_slice()) {
-            (builtin, []) => builtin,
-            (builtin, described) if builtin.is_empty() => described.join(", "),
-            (builtin, described) => format!("{builtin}, {}", described.join(", ")),
+        match self {
+            Self::Builtin(builtin) => builtin::names(builtin),
+            Self::Hub(gateway, _) => gateway.summary(),
         }
     }
 }

@@ -2,20 +2,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Arg, Args};
+use trunkline_hub::NameTemplate;
 use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
-use trunkline_server::{EnvPolicy, StateKeys};
+use trunkline_server::{EnvPolicy, HostOptions, Layers, Limits, StateKeys, Trace};
 
 use crate::builtin::Builtin;
 use crate::exit::Failure;
 use crate::logging::LogArgs;
+use crate::signals::Departure;
 use crate::values::{
     AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_size, parse_variable_name,
 };
 
-/// Serve the built-in servers over HTTP or standard input and output
+/// The heading of what only HTTP needs.
+pub(crate) const HTTP: &str = "HTTP";
+
+/// Reports whether an option means something over HTTP alone.
+pub(crate) fn is_for_http(arg: &Arg) -> bool {
+    arg.get_help_heading() == Some(HTTP)
+}
+
+/// Serve many servers as one: those of a file, or built-in ones
 #[derive(Debug, Args)]
-#[command(next_line_help = true)]
+#[command(next_line_help = true, mut_args(|arg| if is_for_http(&arg) { arg.conflicts_with("stdio") } else { arg }))]
 pub(crate) struct ServeArgs {
     /// Serve standard input and output instead of HTTP
     #[arg(long)]
@@ -31,94 +41,108 @@ pub(crate) struct ServeArgs {
         hide_possible_values = true
     )]
     pub(super) builtin: Vec<Builtin>,
-    /// The file whose commands and manifests are served, else the
-    /// trunkline.toml of this folder
+    /// The file that says what is served, else the trunkline.toml or
+    /// mcp.json of this folder
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// Look for no file
     #[arg(long, conflicts_with = "config")]
     pub(super) no_config: bool,
-    /// How long calls may take to finish at shutdown
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    pub(super) grace: Duration,
-    /// The largest message that is taken
-    #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
-    pub(super) max_message: usize,
+    /// How tools of servers are called, else {server}__{tool}
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(super) names: Option<NameTemplate>,
+    /// Where those who run the hub talk to it, else where it follows
+    /// from the file; a socket for this user alone
+    #[arg(verbatim_doc_comment, long, value_name = "PATH")]
+    pub(super) admin_socket: Option<PathBuf>,
     /// A variable that tools may see: of this process over standard input,
     /// of the caller's X-Env-NAME header over HTTP; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
     pub(super) env: Vec<String>,
+    /// HOST:PORT, :PORT or PORT, where 0 is any
+    #[arg(long = "http", value_name = "ADDR", default_value = "127.0.0.1:7411", help_heading = HTTP)]
+    pub(super) address: ListenAddress,
+    #[command(flatten)]
+    pub(super) edge: EdgeArgs,
+}
+
+/// How callers are served, whatever it is that they are served.
+#[derive(Debug, Args)]
+pub(crate) struct EdgeArgs {
+    /// How long calls may take to finish at shutdown
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    pub(super) grace: Duration,
+    /// The largest message that is taken, from either side
+    #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
+    pub(crate) max_message: usize,
     /// Take roots from clientInfo too, where some old clients put them
     #[arg(long)]
     pub(super) compat_clientinfo_roots: bool,
     #[command(flatten)]
     pub(super) http: HttpArgs,
     #[command(flatten)]
-    pub(super) log: LogArgs,
+    pub(crate) log: LogArgs,
 }
 
 /// What only HTTP needs.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "HTTP")]
+#[command(next_help_heading = HTTP)]
 pub(crate) struct HttpArgs {
-    /// HOST:PORT, :PORT or PORT, where 0 is any
-    #[arg(long = "http", conflicts_with = "stdio", value_name = "ADDR", default_value = "127.0.0.1:7411")]
-    pub(super) address: ListenAddress,
     /// The path of the endpoint
-    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
+    #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
     pub(super) path: String,
     /// Who may call: bearer:FILE, where FILE has one NAME TOKEN a line
-    #[arg(long, conflicts_with = "stdio", value_name = "KIND:FILE")]
+    #[arg(long, value_name = "KIND:FILE")]
     pub(super) auth: Option<AuthSource>,
     /// Let anybody call who can reach the address, even off the loopback
-    #[arg(long, conflicts_with_all = ["auth", "stdio"])]
+    #[arg(long, conflicts_with = "auth")]
     pub(super) insecure_no_auth: bool,
     /// An origin whose pages may call, beside the loopback; repeatable
-    #[arg(long, conflicts_with = "stdio", value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN")]
     pub(super) allow_origin: Vec<String>,
     /// A name that clients may reach us by, beside the loopback; repeatable
-    #[arg(long, conflicts_with = "stdio", value_name = "HOST")]
+    #[arg(long, value_name = "HOST")]
     pub(super) allow_host: Vec<String>,
     /// The path that is read as a stream in HTTP+SSE
-    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/sse", value_parser = parse_endpoint_path)]
+    #[arg(long, value_name = "PATH", default_value = "/sse", value_parser = parse_endpoint_path)]
     pub(super) sse_path: String,
     /// The path that messages are posted to in HTTP+SSE
-    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/messages", value_parser = parse_endpoint_path)]
+    #[arg(long, value_name = "PATH", default_value = "/messages", value_parser = parse_endpoint_path)]
     pub(super) messages_path: String,
     /// The path of WebSockets
-    #[arg(long, conflicts_with = "stdio", value_name = "PATH", default_value = "/ws", value_parser = parse_endpoint_path)]
+    #[arg(long, value_name = "PATH", default_value = "/ws", value_parser = parse_endpoint_path)]
     pub(super) ws_path: String,
     /// Serve Streamable HTTP alone: neither HTTP+SSE nor WebSocket
-    #[arg(long, conflicts_with_all = ["stdio", "cookie_sessions"])]
+    #[arg(long, conflicts_with = "cookie_sessions")]
     pub(super) only_streamable: bool,
     /// Give clients of HTTP+SSE a cookie that names what is kept for them
-    #[arg(long, conflicts_with = "stdio")]
+    #[arg(long)]
     pub(super) cookie_sessions: bool,
     /// Speak TLS, with a chain of certificates and a key in PEM files
-    #[arg(long, conflicts_with = "stdio", num_args = 2, value_names = ["CERT", "KEY"])]
+    #[arg(long, num_args = 2, value_names = ["CERT", "KEY"])]
     pub(super) tls: Vec<PathBuf>,
     /// Answer with event streams even where plain JSON would do
-    #[arg(long, conflicts_with = "stdio")]
+    #[arg(long)]
     pub(super) always_sse: bool,
     /// How long a legacy session lives without being used
-    #[arg(long, conflicts_with = "stdio", value_name = "TIME", default_value = "30m", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parse_duration)]
     pub(super) session_ttl: Duration,
     /// The most legacy sessions at one time
-    #[arg(long, conflicts_with = "stdio", value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(super) max_sessions: usize,
     /// A secret file of 32 bytes or more that lets calls which wait for an
     /// answer survive a restart; repeatable, the first seals and all open
-    #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "FILE")]
+    #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
     /// Where /metrics, /healthz and /readyz are served too, for those who
     /// run the server; on the loopback --http has them itself
-    #[arg(verbatim_doc_comment, long, conflicts_with = "stdio", value_name = "ADDR")]
+    #[arg(verbatim_doc_comment, long, value_name = "ADDR")]
     pub(super) admin: Option<ListenAddress>,
     /// How long to answer 503 on /readyz before shutting down
-    #[arg(long, conflicts_with = "stdio", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub(super) drain_delay: Duration,
     /// A file to write the address to when ready
-    #[arg(long, conflicts_with = "stdio", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(super) port_file: Option<PathBuf>,
 }
 
@@ -131,9 +155,31 @@ impl ServeArgs {
             EnvPolicy { from_headers: self.env.clone(), ..EnvPolicy::default() }
         }
     }
+}
+
+impl EdgeArgs {
+    /// Returns the bounds of what is served.
+    pub(super) fn limits(&self) -> Limits {
+        Limits { message_bytes: self.max_message, ..Limits::default() }
+    }
+
+    /// Puts together how a handler is served.
+    ///
+    /// # Errors
+    /// A key cannot be used.
+    pub(crate) fn host_options(&self, departure: &Departure) -> Result<HostOptions, Failure> {
+        Ok(HostOptions {
+            limits: self.limits(),
+            state_keys: self.state_keys()?,
+            layers: Layers::new().with(Trace::new()),
+            shutdown: departure.shutdown().clone(),
+            client_info_roots: self.compat_clientinfo_roots,
+            ..HostOptions::default()
+        })
+    }
 
     /// Reads the keys under which state travels through clients; `None` is one that dies with the process.
-    pub(super) fn state_keys(&self) -> Result<Option<StateKeys>, Failure> {
+    fn state_keys(&self) -> Result<Option<StateKeys>, Failure> {
         if self.http.state_key.is_empty() {
             return Ok(None);
         }

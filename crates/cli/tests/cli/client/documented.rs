@@ -19,7 +19,7 @@ fn transcripts_are_what_the_command_prints() {
     let json = format!(
         r#"{{ "mcpServers": {{
             "shop": {{ "url": "{}" }},
-            "clock": {{ "command": "trunkline", "args": ["serve", "--stdio"] }}
+            "clock": {{ "command": "trunkline", "args": ["serve", "--stdio", "--no-config"] }}
         }} }}"#,
         shop.url()
     );

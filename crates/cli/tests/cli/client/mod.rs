@@ -18,7 +18,7 @@ mod terminal;
 mod tty;
 mod watch;
 
-use self::peer::{Peer, WAYS};
+pub(crate) use self::peer::{Peer, WAYS};
 use crate::process::{Finished, run};
 
 /// Runs a command against a peer over one of the ways to it.

@@ -24,7 +24,7 @@ fn a_name_is_looked_up_in_configurations() {
     let folder = folder("a_name_is_looked_up");
     let json = format!(
         r#"{{ "mcpServers": {{
-            "near": {{ "command": "{OURSELVES}", "args": ["serve", "--stdio"] }},
+            "near": {{ "command": "{OURSELVES}", "args": ["serve", "--stdio", "--no-config"] }},
             "far": {{ "url": "{}" }}
         }} }}"#,
         peer.url()
@@ -32,7 +32,7 @@ fn a_name_is_looked_up_in_configurations() {
     let named = file(&folder, "servers.json", &json, 0o600);
     let near = run(&["call", "near", "echo", "message=hi", "--config", &named], "");
     assert_eq!((near.code, near.stdout.as_str()), (Some(0), "hi\n"), "{near:?}");
-    assert_eq!(near.stderr, format!("starting {OURSELVES} serve --stdio ({named})\n"));
+    assert_eq!(near.stderr, format!("starting {OURSELVES} serve --stdio --no-config ({named})\n"));
     let far = run(&["call", "far", "test_simple_text", "--config", &named], "");
     assert_eq!((far.code, far.stderr.as_str()), (Some(0), ""), "{far:?}");
     file(&folder, "mcp.json", &json, 0o600);

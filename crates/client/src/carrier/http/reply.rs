@@ -48,7 +48,7 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
         shared.until_listening().await;
     }
     let mut guard = Guard::new(&shared, &outgoing);
-    let id = outgoing.id;
+    let (id, session) = (outgoing.id, shared.session_number());
     let (answer, mut response) = match shared.send(&mut outgoing).await {
         Ok(answered) => answered,
         Err(loss) => return guard.last(Arrived::Lost(loss)),
@@ -61,7 +61,8 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
         Answer::Events => {
             let events = Events::new(response.body, &shared.limits);
             let resumption = Resumption::default();
-            Box::new(Reply { shared, id, guard, events, resumption, noise: 0, _permit: permit }).next().await
+            let reply = Reply { shared, id, session, guard, events, resumption, noise: 0, _permit: permit };
+            Box::new(reply).next().await
         }
         // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
         Answer::Refused(loss) if outgoing.finds_out() && response.status.is_server_error() => {
@@ -137,6 +138,8 @@ fn response_to(message: Message, id: u64, lenient: Lenient) -> Option<Outcome> {
 struct Reply {
     shared: Arc<Shared>,
     id: u64,
+    /// Which session it belongs to.
+    session: u64,
     guard: Guard,
     events: Events,
     resumption: Resumption,
@@ -208,7 +211,7 @@ impl Reply {
             };
             let last = last.clone();
             tokio::time::sleep(self.resumption.delay()).await;
-            match self.shared.open_stream(Some(&last)).await {
+            match self.shared.open_stream(self.session, Some(&last)).await {
                 Ok(events) => {
                     self.events = events;
                     return Ok(());

@@ -58,6 +58,8 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct State {
     session: Session,
+    /// How many sessions there were.
+    number: u64,
     standing: Standing,
     beside: JoinSet<()>,
 }
@@ -131,10 +133,6 @@ impl Shared {
     pub(super) async fn send(&self, outgoing: &mut Outgoing) -> Result<(Answer, HttpResponse), Loss> {
         let mut headers = self.post_headers.clone();
         head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
-        if outgoing.mirror == Mirror::Nothing {
-            // A handshake ends the session that was.
-            self.leave();
-        }
         let session = self.enter(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
         let response =
@@ -142,9 +140,14 @@ impl Shared {
         let answer = answer::judge(response.status, &response.headers, session);
         if outgoing.mirror == Mirror::Nothing && matches!(answer, Answer::Json | Answer::Events) {
             let session = Session::open(&response.headers).map_err(answer::malformed)?;
+            // Only now, and not when the handshake was sent: until then whoever calls hears that the session is gone and waits
+            // for the new one, and if no new one comes about, the next who calls tries again.
             let mut state = self.lock();
             state.session = session;
-            state.standing = Standing::Due;
+            state.number += 1;
+            if let Standing::On(listener) = std::mem::replace(&mut state.standing, Standing::Due) {
+                listener.task.abort();
+            }
         }
         Ok((answer, response))
     }
@@ -229,10 +232,22 @@ impl Shared {
         self.post_beside(emit::error(Some(id), &Refusal::TOO_MANY, Revision::NEWEST_LEGACY));
     }
 
-    /// Opens a stream of the session, or takes one up again behind the event that was last.
-    pub(super) async fn open_stream(&self, last: Option<&HeaderValue>) -> Result<Events, NoStream> {
+    /// Returns which of the sessions that there were is the present one.
+    pub(super) fn session_number(&self) -> u64 {
+        self.lock().number
+    }
+
+    /// Opens a stream of a session, or takes one up again behind the event that was last. One of a session that is over is
+    /// never looked for in the next, where the same event may be another's.
+    pub(super) async fn open_stream(&self, of: u64, last: Option<&HeaderValue>) -> Result<Events, NoStream> {
         let mut headers = self.stream_headers.clone();
-        let session = self.lock().session.name_whole(&mut headers);
+        let session = {
+            let state = self.lock();
+            if state.number != of {
+                return Err(NoStream::Never(Loss::may_have_reached("the server has forgotten the session")));
+            }
+            state.session.name_whole(&mut headers)
+        };
         if let Some(last) = last {
             headers.insert(LAST_EVENT_ID, last.clone());
         }

@@ -28,11 +28,12 @@ pub(super) fn begin(shared: &Arc<Shared>) {
 /// whoever watches would else wait in vain.
 async fn drive(shared: Arc<Shared>, settle: watch::Sender<bool>) {
     let mut resumption = Resumption::default();
+    let session = shared.session_number();
     // Something may have been said that nobody heard; it is told once there is somebody to ask what it was.
     let mut missed = false;
     loop {
         let opened = Instant::now();
-        let stream = shared.open_stream(resumption.last()).await;
+        let stream = shared.open_stream(session, resumption.last()).await;
         settle.send_replace(true);
         let failed = match stream {
             Ok(events) => {

@@ -14,7 +14,10 @@ pub(crate) struct Handshake {
 /// Reads `initialize` and makes its answer.
 pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) -> Result<Handshake, Refusal> {
     let requested = request.params.text("protocolVersion")?;
-    let revision = Revision::negotiate(&requested);
+    let revision = core
+        .revisions
+        .negotiate(&requested)
+        .ok_or_else(|| Refusal::unsupported_version(&requested, core.revisions))?;
     // Copied, because a slice would keep the whole body of the request alive for as long as the session lives.
     let capabilities = match request.params.get("capabilities") {
         None => Raw::EMPTY_OBJECT,

@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::era::{Admitted, SUPPORTED};
+use trunkline_protocol::era::Admitted;
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Request, Revision, Writer, emit, meta};
 use trunkline_session::Principal;
@@ -80,7 +80,7 @@ fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
     let mut members = core.describe(admitted.revision);
     let mut versions = Writer::with_capacity(80);
     versions.open_array();
-    SUPPORTED.iter().for_each(|revision| versions.string(revision.as_str()));
+    core.revisions.newest_first().for_each(|revision| versions.string(revision.as_str()));
     versions.close_array();
     members.set("supportedVersions", versions.into_raw());
     members.set("ttlMs", Raw::from_value(&0).unwrap_or(Raw::NULL));

@@ -1,0 +1,165 @@
+//! What is said over the socket. Members that are not known are ignored, so that the two sides may be of different ages.
+
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a request.
+pub(crate) const LONGEST_REQUEST: usize = 64 * 1024;
+
+/// The most bytes of an answer: a thousand servers with long reasons fit into it.
+pub(crate) const LONGEST_ANSWER: usize = 16 << 20;
+
+/// What the hub is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub(crate) enum Request {
+    /// Tell how the servers stand.
+    Status,
+    /// Offer what a server has.
+    Enable { server: String },
+    /// Offer nothing of a server, and stay connected.
+    Disable { server: String },
+    /// Connect to a server now.
+    Connect { server: String },
+    /// End every connection to a server until it is connected to again.
+    Disconnect { server: String },
+    /// End every connection to a server and connect anew.
+    Reconnect { server: String },
+    /// Ask a server whether it is there.
+    Ping { server: String },
+    /// Read the configuration again.
+    Reload,
+}
+
+/// What the hub answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Answer {
+    /// How the servers stand.
+    Status(Report),
+    /// Whether a switch was the other way before.
+    Switched(bool),
+    /// It is done.
+    Done,
+    /// How many seconds a server took to answer.
+    Pinged(f64),
+    /// What came of reading the configuration again.
+    Applied(Applied),
+    /// It is not done.
+    Failed(Problem),
+}
+
+/// A hub and its servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Report {
+    /// The version of the hub's program.
+    pub(crate) version: String,
+    /// The hub's process.
+    pub(crate) pid: u32,
+    /// Where it serves, if that is an address.
+    pub(crate) url: Option<String>,
+    /// The configuration file.
+    pub(crate) config: String,
+    pub(crate) servers: Vec<ServerState>,
+    /// Names that several servers would have, each told in a sentence.
+    pub(crate) collisions: Vec<String>,
+}
+
+/// How a server stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerState {
+    pub(crate) name: String,
+    /// `pending`, `connecting`, `ready`, `failed`, `needs-auth`, `disabled` or `disconnected`.
+    pub(crate) state: String,
+    /// Why it failed last.
+    pub(crate) reason: Option<String>,
+    /// In how many milliseconds it is tried again.
+    pub(crate) retry_in_ms: Option<u64>,
+    /// Whether the hub is not ready without it.
+    pub(crate) required: bool,
+    /// How it is reached, with variables by name and not by value.
+    pub(crate) reach: String,
+    /// The revision that is spoken with it.
+    pub(crate) revision: Option<String>,
+    /// What it calls itself, and its version.
+    pub(crate) identity: Option<String>,
+    pub(crate) transport: Option<String>,
+    pub(crate) tools: usize,
+    pub(crate) prompts: usize,
+    pub(crate) resources: usize,
+    /// What of its lists could not be taken, each with the reason.
+    pub(crate) left_out: Vec<String>,
+    /// The connections, and so processes, that there are.
+    pub(crate) connections: usize,
+    /// The calls that run.
+    pub(crate) calls: usize,
+    /// How often it was connected to.
+    pub(crate) starts: u64,
+}
+
+/// What came of a new configuration, by the names of servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Applied {
+    pub(crate) added: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) updated: Vec<String>,
+    pub(crate) unchanged: Vec<String>,
+    /// Those that could not be connected to, each with the reason.
+    pub(crate) failed: Vec<(String, String)>,
+}
+
+/// Why something is not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Problem {
+    pub(crate) kind: ProblemKind,
+    pub(crate) what: String,
+}
+
+/// What kind of problem it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProblemKind {
+    /// There is no such server.
+    NoSuchServer,
+    /// The server cannot be reached.
+    Unavailable,
+    /// The configuration is wrong, and the one before still applies.
+    Configuration,
+    /// The request is not one that this hub knows.
+    Request,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_and_answers_are_written_as_they_are_documented() {
+        for (request, written) in [
+            (Request::Status, json!({ "do": "status" })),
+            (Request::Enable { server: "a".into() }, json!({ "do": "enable", "server": "a" })),
+            (Request::Reload, json!({ "do": "reload" })),
+        ] {
+            assert_eq!(serde_json::to_value(&request).unwrap(), written);
+            assert_eq!(serde_json::from_value::<Request>(written).unwrap(), request);
+        }
+        let problem = Problem { kind: ProblemKind::NoSuchServer, what: "no".into() };
+        assert_eq!(
+            serde_json::to_value(Answer::Failed(problem)).unwrap(),
+            json!({ "failed": { "kind": "no-such-server", "what": "no" } })
+        );
+        assert_eq!(serde_json::to_value(Answer::Switched(true)).unwrap(), json!({ "switched": true }));
+        assert_eq!(serde_json::to_value(Answer::Done).unwrap(), json!("done"));
+    }
+
+    #[test]
+    fn a_hub_of_another_age_is_understood_as_far_as_it_goes() {
+        let report = json!({ "status": { "servers": [{ "name": "a", "mood": "good" }], "weather": "fine" } });
+        let Answer::Status(report) = serde_json::from_value(report).unwrap() else { panic!("a status") };
+        assert_eq!(report.servers, [ServerState { name: "a".into(), ..ServerState::default() }]);
+    }
+}

@@ -1,0 +1,209 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use serde_json::json;
+use trunkline_client::transport::Target;
+use trunkline_config::{EditError, Endpoint, Program, Reach, ServerConfig, ServerName, Text, Wire};
+
+use super::file::save;
+use super::{FileArgs, tell};
+use crate::connect::print;
+use crate::exit::{Exit, Failure, say};
+use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration};
+
+/// Add a server to the configuration
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline add [OPTIONS] NAME URL\n       trunkline add [OPTIONS] NAME -- COMMAND [ARG]...",
+    after_help = "Where a value is env:NAME, ${NAME} is written, and the variable is read whenever\n\
+the server is reached. A hub that runs from the file is told.\n\n\
+Examples:\n  \
+trunkline add files -- npx -y @modelcontextprotocol/server-filesystem ~/shop\n  \
+trunkline add wiki https://wiki.example.com/mcp --bearer env:WIKI_TOKEN"
+)]
+pub(crate) struct AddArgs {
+    #[arg(hide = true, value_name = "NAME URL")]
+    words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// A variable for the program; VALUE may be env:NAME,
+    /// and NAME alone passes on yours; repeatable
+    #[arg(verbatim_doc_comment, long, value_name = "NAME=VALUE", help_heading = "Server")]
+    env: Vec<EnvOption>,
+    /// The folder that the program is started in
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Server")]
+    cwd: Option<PathBuf>,
+    /// A header to send; VALUE may be env:NAME; repeatable
+    #[arg(long, value_name = "NAME:VALUE", help_heading = "Server")]
+    header: Vec<HeaderOption>,
+    /// A bearer token to send, from env:NAME
+    #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, help_heading = "Server")]
+    bearer: Option<SecretSource>,
+    /// http, sse or websocket, else found out
+    #[arg(long, value_name = "KIND", value_parser = parse_wire, help_heading = "Server")]
+    transport: Option<Wire>,
+    /// How long a call may take
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Server")]
+    timeout: Option<Duration>,
+    /// Serve nothing without it
+    #[arg(long, help_heading = "Server")]
+    required: bool,
+    /// Add it switched off
+    #[arg(long, help_heading = "Server")]
+    disabled: bool,
+    /// Put it in the place of one that has the name
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// Adds a server.
+///
+/// # Errors
+/// It makes no sense, or the file cannot be changed.
+pub(crate) fn run(args: &AddArgs) -> Result<(), Failure> {
+    add(args).map_err(|failure| failure.in_form(args.file.json))
+}
+
+fn add(args: &AddArgs) -> Result<(), Failure> {
+    let server = server(args)?;
+    let name = server.name.as_str();
+    let secrets = server.literal_secrets();
+    let mut editor = args.file.edit_or_new()?;
+    if !secrets.is_empty() {
+        editor = editor.private();
+    }
+    let path = editor.file().path().to_owned();
+    if !secrets.is_empty() && !editor.is_private() {
+        return Err(readable_by_others(&secrets, &path.display().to_string()));
+    }
+    let replaces = editor.file().names().contains(&name);
+    if replaces && args.replace {
+        editor.remove(name)?;
+    }
+    editor.add(&server).map_err(|error| match error {
+        EditError::Exists { .. } => Failure::from(error).hint("`--replace` puts this in its place"),
+        error => error.into(),
+    })?;
+    save(editor)?;
+    let heard = tell(&path, name, |hub| hub.reload().map(drop))?;
+    let done = if replaces { "replaced" } else { "added" };
+    if args.file.json {
+        return print(&format!(
+            "{}\n",
+            json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() })
+        ));
+    }
+    let place = if replaces { "in" } else { "to" };
+    say(&format!("{done} `{name}` {place} {}; {}\n", path.display(), heard.words()));
+    Ok(())
+}
+
+/// Refuses to write a secret where others can read it.
+fn readable_by_others(secrets: &[String], file: &str) -> Failure {
+    let what = format!("{} would be written to {file}, which others can read", secrets.join(" and "));
+    Failure::configuration(what)
+        .hint(format!("write the value as env:NAME, which names a variable, or run `chmod 600 {file}`"))
+}
+
+/// Makes a server of what was typed.
+fn server(args: &AddArgs) -> Result<ServerConfig, Failure> {
+    let usage = |what: String| Failure::new(Exit::Usage, what);
+    let (name, target) = match (args.words.as_slice(), args.command.as_slice()) {
+        ([], _) => {
+            return Err(
+                usage("there is no name".to_owned()).hint("`trunkline add NAME URL`, or NAME -- COMMAND")
+            );
+        }
+        ([name], []) => {
+            return Err(usage(format!("nothing says what `{name}` is"))
+                .hint("an address follows, or `--` and a command with its arguments"));
+        }
+        ([name], _) => (name, None),
+        ([name, target], []) => (name, Some(target)),
+        ([_, _, more, ..], []) | ([_, more, ..], _) => {
+            return Err(usage(format!("nothing is expected at `{more}`")));
+        }
+    };
+    let name = ServerName::parse(name).map_err(|error| usage(format!("`{name}`: {error}")))?;
+    let reach = match target {
+        None => Reach::Program(program(&args.command, args)?),
+        Some(target) => match target.parse::<Target>() {
+            Ok(Target::Url(_)) => Reach::Endpoint(endpoint(target, args)?),
+            Ok(_) => {
+                let failure = usage(format!("`{target}` is no address"));
+                return Err(
+                    failure.hint(format!("a command follows after --: `trunkline add {name} -- {target}`"))
+                );
+            }
+            Err(error) => return Err(usage(format!("`{target}`: {error}"))),
+        },
+    };
+    let mut server = ServerConfig::new(name, reach);
+    server.enabled = !args.disabled;
+    server.required = args.required;
+    server.timeout = args.timeout;
+    Ok(server)
+}
+
+fn program(command: &[OsString], args: &AddArgs) -> Result<Program, Failure> {
+    if !args.header.is_empty() || args.bearer.is_some() || args.transport.is_some() {
+        return Err(Failure::new(Exit::Usage, "headers and transports are for a server that has an address")
+            .hint("`--env NAME=VALUE` gives a program a variable"));
+    }
+    let mut words = Vec::new();
+    for word in command {
+        let text = word.to_str().ok_or_else(|| {
+            Failure::new(Exit::Usage, format!("{} is not text in UTF-8, as a file has it", word.display()))
+        })?;
+        words.push(Text::new(text));
+    }
+    let mut words = words.into_iter();
+    let mut program = Program::new(words.next().unwrap_or_else(|| Text::new("")));
+    program.args = words.collect();
+    for variable in &args.env {
+        program.env.insert(variable.name.clone(), written("--env", &variable.value)?);
+    }
+    program.cwd = args.cwd.as_ref().map(|folder| Text::new(folder.display().to_string()));
+    Ok(program)
+}
+
+fn endpoint(url: &str, args: &AddArgs) -> Result<Endpoint, Failure> {
+    if !args.env.is_empty() || args.cwd.is_some() {
+        return Err(Failure::new(Exit::Usage, "variables and folders are for a program that is started")
+            .hint("`--header NAME:VALUE` sends something to an address"));
+    }
+    let mut headers = BTreeMap::new();
+    for header in &args.header {
+        headers.insert(header.name.to_ascii_lowercase(), written("--header", &header.value)?);
+    }
+    if let Some(source) = &args.bearer {
+        let token = written("--bearer", source)?;
+        headers.insert("authorization".to_owned(), Text::new(format!("Bearer {}", token.as_written())));
+    }
+    Ok(Endpoint { headers, wire: args.transport.unwrap_or_default(), ..Endpoint::new(url) })
+}
+
+/// Returns a value as it is written to a file: a variable by its name.
+fn written(option: &str, source: &SecretSource) -> Result<Text, Failure> {
+    match source {
+        SecretSource::Literal(value) => Ok(Text::new(value)),
+        SecretSource::Variable(name) => Ok(Text::new(format!("${{{name}}}"))),
+        SecretSource::File(file) => Err(Failure::new(
+            Exit::Usage,
+            format!("`{option}`: a configuration has variables and no files, such as {}", file.display()),
+        )
+        .hint("env:NAME names a variable")),
+    }
+}
+
+fn parse_wire(text: &str) -> Result<Wire, String> {
+    [Wire::Http, Wire::Sse, Wire::WebSocket]
+        .into_iter()
+        .find(|wire| wire.as_str() == text)
+        .ok_or_else(|| "write http, sse or websocket".to_owned())
+}

@@ -1,0 +1,76 @@
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use trunkline_config::{Backup, ConfigFile, Editor, Saved, Variables, find};
+
+use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
+
+/// Which configuration is meant, and how what happened is told.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FileArgs {
+    /// The configuration, else the one of this folder
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// Print what happened as JSON, on one line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl FileArgs {
+    /// Returns the file that was named, or the one of this folder.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        self.named_or_found().ok_or_else(|| {
+            Failure::configuration("there is no trunkline.toml here, and no mcp.json")
+                .hint("`trunkline add` makes one, `trunkline import` takes over servers, `--config FILE` names another")
+        })
+    }
+
+    /// Returns the file that was named, or the one of this folder, or the one that would be made here.
+    pub(crate) fn path_or_new(&self) -> PathBuf {
+        self.named_or_found().unwrap_or_else(|| PathBuf::from("trunkline.toml"))
+    }
+
+    fn named_or_found(&self) -> Option<PathBuf> {
+        self.config.clone().or_else(|| find::in_folder(Path::new("")))
+    }
+
+    /// Reads the file, with its variables as they are written.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used.
+    pub(crate) fn read(&self) -> Result<ConfigFile, Failure> {
+        ConfigFile::open(self.path()?, Variables::kept()).map_err(|error| misconfigured(&error))
+    }
+
+    /// Opens the file in order to change it.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used.
+    pub(crate) fn edit(&self) -> Result<Editor, Failure> {
+        Ok(Editor::open(self.path()?)?)
+    }
+
+    /// Opens the file in order to add to it; it need not be there yet.
+    ///
+    /// # Errors
+    /// There is one, and it cannot be used.
+    pub(crate) fn edit_or_new(&self) -> Result<Editor, Failure> {
+        let path = self.path_or_new();
+        // VS Code has a word of its own for what the others call `mcpServers`.
+        let in_vscode = path.parent().is_some_and(|folder| folder.ends_with(".vscode"));
+        let editor = Editor::open_or_new(&path)?;
+        Ok(if in_vscode { editor.container("servers") } else { editor })
+    }
+}
+
+/// Writes a file that is ours, and tells whether that changed anything.
+///
+/// # Errors
+/// It cannot be written, or somebody else did so meanwhile.
+pub(super) fn save(editor: Editor) -> Result<bool, Failure> {
+    Ok(editor.save(Backup::Skip)? != Saved::Unchanged)
+}

@@ -1,0 +1,133 @@
+use clap::Args;
+use serde_json::{Value, json};
+use trunkline_config::{ConfigFile, Reach, ServerConfig};
+
+use super::FileArgs;
+use crate::admin::{Hub, ServerState};
+use crate::connect::print;
+use crate::exit::{Failure, say};
+use crate::terminal::{Sheet, table, visible_line};
+
+/// List the servers of the configuration, and how they stand
+#[derive(Debug, Args)]
+#[command(
+    after_help = "If a hub runs from the file, it is asked; else the file is read, and nothing is\nstarted."
+)]
+pub(crate) struct ServersArgs {
+    /// Also print revisions, what servers call themselves,
+    /// and what runs
+    #[arg(verbatim_doc_comment, short, long, conflicts_with = "json")]
+    verbose: bool,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// Lists servers.
+///
+/// # Errors
+/// There is no configuration, or it cannot be read.
+pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
+    list(args).map_err(|failure| failure.in_form(args.file.json))
+}
+
+fn list(args: &ServersArgs) -> Result<(), Failure> {
+    let path = args.file.path()?;
+    let report = Hub::find(&path).map(|hub| hub.report()).transpose()?;
+    let servers = match &report {
+        Some(report) => report.servers.clone(),
+        None => of_file(&args.file.read()?),
+    };
+    if args.file.json {
+        let hub = report.as_ref().map(|hub| {
+            json!({ "pid": hub.pid, "version": hub.version, "url": hub.url, "collisions": hub.collisions })
+        });
+        let servers: Vec<_> = servers.iter().map(|server| as_json(server, report.is_some())).collect();
+        return print(&format!("{}\n", json!({ "file": path, "hub": hub, "servers": servers })));
+    }
+    match &report {
+        Some(hub) => {
+            let place = hub.url.as_deref().unwrap_or("standard input and output");
+            say(&format!("hub {} of {} serves {}\n", hub.pid, path.display(), visible_line(place)));
+            hub.collisions.iter().for_each(|told| say(&format!("{}\n", visible_line(told))));
+        }
+        None => say(&format!("no hub runs from {}; `trunkline serve` starts one\n", path.display())),
+    }
+    if servers.is_empty() {
+        say("it has no servers; `trunkline add` adds one\n");
+        return Ok(());
+    }
+    print(&as_table(&servers, args.verbose, report.is_some()))
+}
+
+/// Tells of the servers of a file what can be told without a hub.
+fn of_file(file: &ConfigFile) -> Vec<ServerState> {
+    let states = file.names().into_iter().map(|name| match file.server(name) {
+        Ok(server) => ServerState {
+            name: name.to_owned(),
+            state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
+            required: server.required,
+            reach: how(&server),
+            ..ServerState::default()
+        },
+        Err(error) => ServerState {
+            name: name.to_owned(),
+            state: "invalid".to_owned(),
+            reason: Some(error.to_string()),
+            ..ServerState::default()
+        },
+    });
+    states.collect()
+}
+
+/// Says how a server is reached, without secrets.
+pub(crate) fn how(server: &ServerConfig) -> String {
+    match &server.reach {
+        Reach::Program(program) => program.command_line(),
+        Reach::Endpoint(endpoint) => endpoint.address(),
+    }
+}
+
+/// Says of a server what is known; only a hub knows more than what the file says.
+fn as_json(server: &ServerState, is_running: bool) -> Value {
+    if is_running {
+        return json!(server);
+    }
+    let ServerState { name, state, reach, required, reason, .. } = server;
+    json!({ "name": name, "state": state, "reach": reach, "required": required, "reason": reason })
+}
+
+fn as_table(servers: &[ServerState], verbose: bool, is_running: bool) -> String {
+    let mut head = vec!["NAME", "STATE"];
+    if is_running {
+        head.push("TOOLS");
+    }
+    if verbose && is_running {
+        head.extend(["REVISION", "SERVER", "RUNS"]);
+    }
+    head.push("HOW");
+    let has_reasons = servers.iter().any(|server| server.reason.is_some());
+    if has_reasons {
+        head.push("REASON");
+    }
+    let rows = servers.iter().map(|server| {
+        let mut row = vec![visible_line(&server.name).into_owned(), server.state.clone()];
+        if is_running {
+            // Nothing is known of what a server has that was never connected to.
+            row.push(if server.starts == 0 { "-".to_owned() } else { server.tools.to_string() });
+        }
+        if verbose && is_running {
+            let text = |text: &Option<String>| visible_line(text.as_deref().unwrap_or("-")).into_owned();
+            let runs = format!("{} with {} calls", server.connections, server.calls);
+            row.extend([text(&server.revision), text(&server.identity), runs]);
+        }
+        row.push(visible_line(&server.reach).into_owned());
+        if has_reasons {
+            row.push(
+                server.reason.as_deref().map(|reason| visible_line(reason).into_owned()).unwrap_or_default(),
+            );
+        }
+        row
+    });
+    let head: Vec<String> = head.into_iter().map(str::to_owned).collect();
+    table(&head, &rows.collect::<Vec<_>>(), Sheet::stdout().columns)
+}

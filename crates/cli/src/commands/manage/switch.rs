@@ -1,0 +1,70 @@
+use clap::Args;
+use serde_json::json;
+
+use super::file::save;
+use super::{FileArgs, tell};
+use crate::connect::print;
+use crate::exit::{Failure, say};
+
+/// Offer what a server has
+#[derive(Debug, Args)]
+#[command(after_help = "A hub that runs from the file offers it from now on.")]
+pub(crate) struct EnableArgs {
+    /// The name of the server
+    name: String,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// Offer nothing of a server
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A hub that runs from the file stays connected to the server, and calls that run\ngo on."
+)]
+pub(crate) struct DisableArgs {
+    /// The name of the server
+    name: String,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// Switches a server on.
+///
+/// # Errors
+/// There is none of the name, or the file cannot be changed.
+pub(crate) fn enable(args: &EnableArgs) -> Result<(), Failure> {
+    switch(&args.name, &args.file, true).map_err(|failure| failure.in_form(args.file.json))
+}
+
+/// Switches a server off.
+///
+/// # Errors
+/// There is none of the name, or the file cannot be changed.
+pub(crate) fn disable(args: &DisableArgs) -> Result<(), Failure> {
+    switch(&args.name, &args.file, false).map_err(|failure| failure.in_form(args.file.json))
+}
+
+fn switch(name: &str, file: &FileArgs, on: bool) -> Result<(), Failure> {
+    let mut editor = file.edit()?;
+    let path = editor.file().path().to_owned();
+    if on {
+        editor.enable(name)?;
+    } else {
+        editor.disable(name)?;
+    }
+    let changed = save(editor)?;
+    // The hub may have read the file already, or may have been switched by hand: what it has is what is asked for here.
+    let heard = tell(&path, name, |hub| hub.reload().and_then(|_| hub.toggle(name, on)).map(drop))?;
+    let done = match (on, changed) {
+        (true, true) => "enabled",
+        (true, false) => "enabled already",
+        (false, true) => "disabled",
+        (false, false) => "disabled already",
+    };
+    if file.json {
+        let told = json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() });
+        return print(&format!("{told}\n"));
+    }
+    say(&format!("`{name}` is {done} in {}; {}\n", path.display(), heard.words()));
+    Ok(())
+}

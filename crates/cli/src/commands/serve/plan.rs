@@ -1,0 +1,108 @@
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use trunkline_config::{ConfigFile, Problem, Reach, Section, ServerConfig, Start, Variables};
+use trunkline_hub::NameTemplate;
+
+use super::gateway::OWN;
+use crate::described::{FromFile, misconfigured};
+use crate::exit::Failure;
+
+/// Everything that a configuration file says, read and checked whole.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) source: Source,
+    pub(super) file: ConfigFile,
+    pub(super) servers: Vec<ServerConfig>,
+    pub(super) described: FromFile,
+    pub(super) names: Option<NameTemplate>,
+}
+
+/// Where a plan is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A file that somebody named.
+    Named(PathBuf),
+    /// A file that was there.
+    Found(PathBuf),
+}
+
+impl Source {
+    /// Returns the file that was named, or else the one of this folder if it has one.
+    pub(super) fn of(named: Option<&Path>) -> Option<Self> {
+        match named {
+            Some(path) => Some(Self::Named(path.to_owned())),
+            None => trunkline_config::find::in_folder(Path::new(".")).map(Self::Found),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) | Self::Found(path) => path,
+        }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub(super) fn read(&self) -> Result<Plan, Failure> {
+        let opened = match self {
+            Self::Named(path) => ConfigFile::open(path, Variables::of_process()),
+            Self::Found(path) => ConfigFile::open_found(path, Variables::of_process()),
+        };
+        let file = opened.map_err(|error| misconfigured(error.problems()))?;
+        Plan::of(self.clone(), file)
+    }
+}
+
+/// The table `[serve]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ServeTable {
+    /// How tools and prompts of servers are called.
+    names: Option<String>,
+}
+
+impl Plan {
+    fn of(source: Source, file: ConfigFile) -> Result<Self, Failure> {
+        let (mut servers, mut problems) = file.each_server();
+        for server in &mut servers {
+            if server.required {
+                // Nothing is ready without it, so that nobody has to ask for it first.
+                server.start = Start::Eager;
+            }
+            if server.name == OWN {
+                let what = format!("`{OWN}` is how trunkline calls what it has itself");
+                problems.push(Problem::new(file.path(), what).server(OWN));
+            }
+        }
+        let described = FromFile::of(&file, &mut problems);
+        let names = file.section("serve").and_then(|section| names(&section, &mut problems));
+        if problems.is_empty() {
+            return Ok(Self { source, file, servers, described, names });
+        }
+        Err(misconfigured(&problems))
+    }
+
+    /// Reports whether the file has nothing to serve.
+    pub(super) fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.described.is_empty()
+    }
+}
+
+fn names(section: &Section, problems: &mut Vec<Problem>) -> Option<NameTemplate> {
+    let read = section.read::<ServeTable>().and_then(|table| {
+        let parsed = table.names.map(|names| names.parse::<NameTemplate>());
+        parsed.transpose().map_err(|error| section.problem(&["names"], error.to_string()))
+    });
+    read.map_err(|problem| problems.push(problem)).ok().flatten()
+}
+
+/// Tells how a server is reached, with variables by name and not by value.
+pub(super) fn reach(server: &ServerConfig) -> String {
+    match &server.reach {
+        Reach::Program(program) => program.command_line(),
+        Reach::Endpoint(endpoint) => endpoint.address(),
+    }
+}

@@ -1,0 +1,22 @@
+//! What a hub does with its servers, seen by clients in front of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::needless_pass_by_value,
+    clippy::unused_async,
+    reason = "the helpers of tests are outside of the functions that the lints take for tests"
+)]
+
+mod addresses;
+mod attribution;
+mod by_hand;
+mod naming;
+mod parked;
+mod passing;
+mod pooling;
+mod programs;
+mod replacing;
+mod supervision;
+mod support;
+mod switching;

@@ -1,0 +1,257 @@
+//! Names, addresses and references of many servers behind one.
+
+use serde_json::json;
+use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::model::{PromptMessage, ResourceBody};
+use trunkline_client::{Client, Completion, Error};
+use trunkline_config::Pattern;
+use trunkline_hub::{Hub, HubOptions, NameTemplate};
+use trunkline_server::{Prompt, Resource, ResourceTemplate, Server};
+
+use crate::support::{Town, eager, parrots, plain, say, tools, within};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Guest {
+    #[serde(rename = "who")]
+    _who: Option<String>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Page {
+    #[serde(rename = "n")]
+    _n: String,
+}
+
+/// A server whose prompt, resources and template say whose they are.
+fn library(whose: &'static str) -> Server {
+    Server::new(whose)
+        .instructions(format!("Ask {whose}."))
+        .with(
+            Prompt::new("greet")
+                .get(move |_: Guest| async move { vec![PromptMessage::user(whose)] })
+                .complete("who", move |_: String, _| async move { vec![whose.to_owned()] }),
+        )
+        .with(Resource::new(format!("{whose}:book"), "book").text(whose))
+        .with(Resource::new("shared:book", "book").text(whose))
+        .with(
+            ResourceTemplate::new(format!("{whose}:page/{{n}}"), "page")
+                .read(move |_: Page| async move { whose })
+                .complete("n", move |_: String, _| async move { vec![format!("page of {whose}")] }),
+        )
+}
+
+async fn two_libraries() -> (Hub, Client) {
+    let town = Town::default();
+    town.settle("a", &library("a"), Revision::V2025_03_26);
+    town.settle("b", &library("b"), Revision::NEWEST);
+    let hub = town.hub();
+    hub.set_servers(vec![eager("a"), eager("b")]).await;
+    let client = plain(&hub, Revision::NEWEST).await;
+    (hub, client)
+}
+
+#[tokio::test]
+async fn prompts_and_completions_go_to_whom_they_are_named_after() {
+    let (_hub, client) = two_libraries().await;
+    for whose in ["a", "b"] {
+        let prompt = within(client.get_prompt(format!("{whose}__greet"), json!({}))).await.unwrap();
+        assert_eq!(prompt.messages[0].content.as_text(), Some(whose));
+        let completion = Completion::prompt(format!("{whose}__greet"), "who", "");
+        assert_eq!(within(client.complete(completion)).await.unwrap().values, [whose]);
+        let completion = Completion::template(format!("{whose}:page/{{n}}"), "n", "");
+        assert_eq!(within(client.complete(completion)).await.unwrap().values, [format!("page of {whose}")]);
+    }
+    let Err(Error::Refused(refused)) = within(client.get_prompt("greet", json!({}))).await else { panic!() };
+    assert!(refused.message.contains("Unknown prompt"), "{refused}");
+}
+
+#[tokio::test]
+async fn resources_are_read_from_their_owner_and_those_of_several_from_nobody() {
+    let (hub, client) = two_libraries().await;
+    let listed = within(client.resources()).await.unwrap();
+    let uris: Vec<_> = listed.iter().map(|resource| resource.uri.as_str()).collect();
+    assert_eq!(uris, ["a:book", "b:book"]);
+    for (uri, expected) in [("a:book", "a"), ("b:book", "b"), ("a:page/7", "a"), ("b:page/7", "b")] {
+        let read = within(client.read(uri)).await.unwrap();
+        assert_eq!(read.contents[0].body, ResourceBody::Text(expected.to_owned()), "{uri}");
+    }
+    let Err(Error::Refused(refused)) = within(client.read("shared:book")).await else { panic!() };
+    assert!(refused.message.contains("`a` and `b`"), "{refused}");
+    let Err(Error::Refused(refused)) = within(client.read("nobodys:book")).await else { panic!() };
+    assert_eq!(refused.code, -32602);
+    let [collision] = &hub.collisions()[..] else { panic!("{:?}", hub.collisions()) };
+    assert_eq!((collision.name.as_str(), collision.owners.len()), ("shared:book", 2));
+}
+
+#[tokio::test]
+async fn agents_that_know_only_tools_can_list_and_read_resources() {
+    let (_hub, client) = two_libraries().await;
+    assert_eq!(tools(&client).await, ["list_mcp_resources", "read_mcp_resource"]);
+    let all = within(client.call("list_mcp_resources", json!({}))).await.unwrap().text();
+    assert!(all.contains("a:book") && all.contains("b:book"), "{all}");
+    let of_b = within(client.call("list_mcp_resources", json!({ "server": "b" }))).await.unwrap().text();
+    assert!(!of_b.contains("a:book") && of_b.contains("b:book"), "{of_b}");
+    let read = within(client.call("read_mcp_resource", json!({ "uri": "a:book" }))).await.unwrap();
+    assert!(read.raw().as_str().contains(r#""text":"a""#), "{:?}", read.raw());
+    let of_b = json!({ "uri": "shared:book", "server": "b" });
+    let read = within(client.call("read_mcp_resource", of_b)).await.unwrap();
+    assert!(read.raw().as_str().contains(r#""text":"b""#), "{:?}", read.raw());
+    for (arguments, said) in [
+        (json!({ "uri": "shared:book" }), "`a` and `b`"),
+        (json!({ "uri": "a:nothing" }), "no server has"),
+        (json!({ "uri": "a:nothing", "server": "a" }), "not found"),
+        (json!({ "uri": "a:book", "server": "c" }), "`c` has no resources"),
+        (json!({}), "`uri` must be a string"),
+    ] {
+        let failed = within(client.call("read_mcp_resource", arguments)).await.unwrap();
+        assert!(failed.is_error && failed.text().contains(said), "{}", failed.text());
+    }
+}
+
+#[tokio::test]
+async fn names_that_two_servers_would_have_are_told_and_both_can_be_called() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["b__c"]), Revision::NEWEST);
+    town.settle("a__b", &parrots(&["c"]), Revision::V2024_11_05);
+    let hub = town.hub();
+    hub.set_servers(vec![eager("a"), eager("a__b")]).await;
+    let client = plain(&hub, Revision::V2024_11_05).await;
+    assert!(say(&client, "a__b__c").await.contains("Unknown tool"), "it is not guessed whose it is");
+    let mut said = Vec::new();
+    for name in tools(&client).await {
+        said.push(say(&client, &name).await);
+    }
+    said.sort();
+    assert_eq!(said, ["b__c", "c"]);
+    assert!(hub.collisions()[0].to_string().contains("`b__c` of `a`"));
+    // Once one of them is gone, the other has its name.
+    hub.set_servers(vec![eager("a__b")]).await;
+    assert_eq!(tools(&client).await, ["a__b__c"]);
+}
+
+#[tokio::test]
+async fn instructions_are_joined_and_names_follow_the_template() {
+    let town = Town::default();
+    town.settle("a", &library("a"), Revision::NEWEST);
+    town.settle("b", &library("b").with(crate::support::parrot("t")), Revision::V2025_06_18);
+    let options = HubOptions {
+        connector: std::sync::Arc::new(town),
+        names: NameTemplate::agent(),
+        ..HubOptions::default()
+    };
+    let hub = Hub::new(options);
+    hub.set_servers(vec![eager("a"), eager("b")]).await;
+    let client = plain(&hub, Revision::V2025_11_25).await;
+    assert_eq!(client.server().instructions.as_deref(), Some("# a\n\nAsk a.\n\n# b\n\nAsk b."));
+    assert_eq!(client.server().identity.as_ref().unwrap().name, "trunkline");
+    assert!(tools(&client).await.contains(&"mcp__b__t".to_owned()));
+    assert_eq!(say(&client, "mcp__b__t").await, "t");
+}
+
+#[tokio::test]
+async fn names_are_legal_and_short_for_every_model_whatever_servers_call_their_tools() {
+    let town = Town::default();
+    let long: &'static str = "t123456789_".repeat(11).leak();
+    town.settle("Figma Dev Mode", &parrots(&["get.code", "get_code", long]), Revision::V2025_11_25);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("Figma Dev Mode")])).await;
+    let client = plain(&hub, Revision::NEWEST).await;
+    let listed = tools(&client).await;
+    let mut said = Vec::new();
+    for name in &listed {
+        assert!(name.len() <= 64, "{name}");
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{name}");
+        said.push(say(&client, name).await);
+    }
+    said.sort();
+    assert_eq!(said, ["get.code", "get_code", long]);
+    assert!(say(&client, "Figma_Dev_Mode__get_code").await.contains("Unknown tool"), "it would be of two");
+    let [collision] = &hub.collisions()[..] else { panic!("{:?}", hub.collisions()) };
+    assert_eq!(collision.owners.len(), 2);
+}
+
+#[tokio::test]
+async fn tools_are_allowed_denied_renamed_and_described_by_rules_that_change_while_it_runs() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["read_file", "read_dir", "write_file"]), Revision::V2025_06_18);
+    let hub = town.hub();
+    let mut config = eager("a");
+    config.tools.allow = vec![Pattern::new("*_file")];
+    config.tools.deny = vec![Pattern::new("write_*")];
+    config.tools.rename.insert("read_file".to_owned(), "cat".to_owned());
+    config.tools.describe.insert("read_file".to_owned(), "Shows a file.".to_owned());
+    within(hub.set_servers(vec![config.clone()])).await;
+    let client = plain(&hub, Revision::NEWEST).await;
+    let listed = within(client.tools()).await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|tool| (&*tool.name, tool.description.as_deref())).collect();
+    assert_eq!(listed, [("a__cat", Some("Shows a file."))]);
+    assert_eq!(say(&client, "a__cat").await, "read_file");
+    for hidden in ["a__read_file", "a__read_dir", "a__write_file"] {
+        assert!(say(&client, hidden).await.contains("Unknown tool"), "{hidden}");
+    }
+    config.tools = trunkline_config::ToolRules::default();
+    within(hub.set_servers(vec![config])).await;
+    assert_eq!(tools(&client).await, ["a__read_dir", "a__read_file", "a__write_file"]);
+    assert_eq!(town.visits("a"), 1, "the rules are ours, and no matter of the connection");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_renamed_to_what_another_is_called_is_told_of_and_neither_is_guessed() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["x", "y"]), Revision::NEWEST);
+    let hub = town.hub();
+    let mut config = eager("a");
+    config.tools.rename.insert("x".to_owned(), "y".to_owned());
+    within(hub.set_servers(vec![config])).await;
+    let client = plain(&hub, Revision::NEWEST).await;
+    assert!(say(&client, "a__y").await.contains("Unknown tool"));
+    let mut said = Vec::new();
+    for name in tools(&client).await {
+        said.push(say(&client, &name).await);
+    }
+    assert_eq!(said.len(), hub.collisions()[0].owners.iter().filter(|(.., here)| here.is_some()).count());
+}
+
+#[tokio::test]
+async fn templates_that_two_servers_have_are_told_of_and_a_resource_of_both_is_nobodys() {
+    let town = Town::default();
+    let shelf = |whose: &'static str| {
+        let page = ResourceTemplate::new("page:{n}", "page").read(move |_: Page| async move { whose });
+        Server::new(whose).with(page)
+    };
+    town.settle("a", &shelf("a"), Revision::V2025_11_25);
+    town.settle("b", &shelf("b"), Revision::NEWEST);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a"), eager("b")])).await;
+    let client = plain(&hub, Revision::V2025_11_25).await;
+    assert!(within(client.templates()).await.unwrap().is_empty());
+    let Err(Error::Refused(refused)) = within(client.read("page:1")).await else { panic!() };
+    assert!(refused.message.contains("`a` and `b`"), "{refused}");
+    assert!(hub.collisions()[0].to_string().contains("resource template `page:{n}`"));
+    within(hub.set_servers(vec![eager("b")])).await;
+    let read = within(client.read("page:1")).await.unwrap();
+    assert_eq!(read.contents[0].body, ResourceBody::Text("b".to_owned()));
+}
+
+#[tokio::test]
+async fn a_template_for_names_is_the_hubs_to_choose() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["t"]), Revision::NEWEST);
+    for (template, expected) in [
+        ("{server}__{tool}", "a__t"),
+        ("mcp__{server}__{tool}", "mcp__a__t"),
+        ("x-{server}-{tool}", "x-a-t"),
+        ("{tool}", "t"),
+    ] {
+        let options = HubOptions {
+            connector: std::sync::Arc::new(town.clone()),
+            names: template.parse().unwrap(),
+            ..HubOptions::default()
+        };
+        let hub = Hub::new(options);
+        within(hub.set_servers(vec![eager("a")])).await;
+        let client = plain(&hub, Revision::NEWEST).await;
+        assert_eq!(tools(&client).await, [expected]);
+        assert_eq!(say(&client, expected).await, "t");
+    }
+}

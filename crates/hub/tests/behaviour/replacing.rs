@@ -1,0 +1,268 @@
+//! Servers that come, go, change and fail, while clients look on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use trunkline_client::{Change, Watch};
+use trunkline_config::Pattern;
+use trunkline_hub::{Hub, HubLimits, State};
+
+use crate::support::{
+    NEW, OLD, Town, eager, lazy, moved, names, parrot, parrots, plain, quick, say, tools, until, within,
+};
+
+#[tokio::test]
+async fn the_difference_is_applied_and_the_rest_stays_connected() {
+    let town = Town::default();
+    for name in ["same", "changes", "goes", "comes", "other-rules"] {
+        town.settle(name, &parrots(&["t"]), OLD);
+    }
+    let hub = town.hub();
+    let first = within(hub.set_servers(["same", "changes", "goes", "other-rules"].map(eager).to_vec())).await;
+    assert_eq!(names(&first.added), ["same", "changes", "goes", "other-rules"]);
+    assert!(first.failed.is_empty(), "{first:?}");
+    let client = plain(&hub, NEW).await;
+    assert_eq!(tools(&client).await, ["changes__t", "goes__t", "other-rules__t", "same__t"]);
+
+    let mut other_rules = eager("other-rules");
+    other_rules.tools.deny.push(Pattern::new("t"));
+    let configs = vec![eager("comes"), moved(eager("changes")), eager("same"), other_rules];
+    let second = within(hub.set_servers(configs)).await;
+    assert_eq!(names(&second.added), ["comes"]);
+    assert_eq!(names(&second.removed), ["goes"]);
+    assert_eq!(names(&second.updated), ["changes", "other-rules"]);
+    assert_eq!(names(&second.unchanged), ["same"]);
+    assert!(second.failed.is_empty(), "{second:?}");
+    assert_eq!(tools(&client).await, ["changes__t", "comes__t", "same__t"]);
+    for (name, visits) in [("same", 1), ("changes", 2), ("goes", 1), ("comes", 1), ("other-rules", 1)] {
+        assert_eq!(town.visits(name), visits, "{name}");
+    }
+    let order: Vec<_> = hub.status().into_iter().map(|status| status.name.to_string()).collect();
+    assert_eq!(order, ["comes", "changes", "same", "other-rules"]);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_hurts_no_other_and_says_why() {
+    let town = Town::default();
+    town.settle("well", &parrots(&["t"]), NEW);
+    town.abandon("dead", "`npx` was not found in PATH");
+    let hub = town.hub_within(HubLimits { restart_after: Duration::from_millis(500), ..quick() });
+    let applied = within(hub.set_servers(vec![eager("dead"), eager("well")])).await;
+    let [(name, reason)] = &applied.failed[..] else { panic!("{applied:?}") };
+    assert_eq!((name.as_str(), reason.contains("not found in PATH")), ("dead", true), "{reason}");
+    let client = plain(&hub, OLD).await;
+    assert_eq!(tools(&client).await, ["well__t"]);
+    let dead = hub.status_of("dead").unwrap();
+    assert!(matches!(dead.state, State::Failed | State::Connecting), "{:?}", dead.state);
+    assert!(dead.reason.unwrap().contains("not found in PATH"));
+    assert_eq!(hub.status_of("well").unwrap().state, State::Ready);
+
+    // It is tried again by itself, and is there once it is well.
+    town.settle("dead", &parrots(&["u"]), OLD);
+    until(|| hub.status_of("dead").unwrap().tools == 1).await;
+    assert_eq!(tools(&client).await, ["dead__u", "well__t"]);
+    assert_eq!(hub.status_of("dead").unwrap().reason, None);
+}
+
+#[tokio::test]
+async fn a_slow_server_is_left_out_of_the_first_list_and_told_of_when_it_comes() {
+    let town = Town::default();
+    town.settle("quick", &parrots(&["t"]), NEW);
+    town.settle("slow", &parrots(&["t"]), OLD);
+    town.shut("slow");
+    let hub = town.hub_within(HubLimits { first_lists_within: Duration::from_millis(500), ..quick() });
+    within(hub.set_servers(vec![lazy("quick"), lazy("slow")])).await;
+    assert_eq!((town.visits("quick"), town.visits("slow")), (0, 0), "nobody has asked");
+    let client = plain(&hub, NEW).await;
+    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    assert_eq!(tools(&client).await, ["quick__t"]);
+    assert_eq!(tools(&client).await, ["quick__t"]);
+    town.open("slow");
+    while within(changes.next()).await != Some(Change::Tools) || hub.status_of("slow").unwrap().tools == 0 {}
+    assert_eq!(tools(&client).await, ["quick__t", "slow__t"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_slow_to_connect_keeps_neither_the_next_configuration_nor_the_end_waiting() {
+    let town = Town::default();
+    for name in ["well", "slow", "comes"] {
+        town.settle(name, &parrots(&["t"]), OLD);
+    }
+    town.shut("slow");
+    let hub = town.hub();
+    let first = {
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.set_servers(vec![eager("well"), eager("slow")]).await })
+    };
+    until(|| town.visits("slow") == 1).await;
+    let second = within(hub.set_servers(vec![eager("well"), eager("comes")])).await;
+    assert_eq!((names(&second.added), names(&second.removed)), (vec!["comes"], vec!["slow"]));
+    let first = within(first).await.unwrap();
+    let [(name, reason)] = &first.failed[..] else { panic!("{first:?}") };
+    assert_eq!((name.as_str(), reason.as_str()), ("slow", "it is not configured any more"));
+    assert_eq!(tools(&plain(&hub, NEW).await).await, ["comes__t", "well__t"]);
+    within(hub.shutdown()).await;
+    assert!(hub.status().is_empty());
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_that_was_never_listed_is_found_nevertheless() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["t"]), OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![lazy("a")])).await;
+    assert_eq!(say(&plain(&hub, NEW).await, "a__t").await, "t");
+}
+
+/// Looks at the list and calls a tool, over and over until it is told to stop.
+async fn look_on(hub: Hub, stop: Arc<AtomicBool>) -> usize {
+    let client = plain(&hub, NEW).await;
+    let mut looks = 0;
+    while !stop.load(Ordering::SeqCst) {
+        let listed = tools(&client).await;
+        assert!(listed.contains(&"stable__t".to_owned()), "there was a moment without it: {listed:?}");
+        assert_eq!(say(&client, "stable__t").await, "t");
+        looks += 1;
+    }
+    looks
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hundreds_of_configurations_leave_no_moment_without_a_server_that_stays() {
+    let town = Town::default();
+    for name in ["stable", "a", "b", "c"] {
+        town.settle(name, &parrots(&["t"]), if name == "b" { NEW } else { OLD });
+    }
+    town.abandon("dead", "gone");
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("stable")])).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let looking: Vec<_> = (0..3).map(|_| tokio::spawn(look_on(hub.clone(), stop.clone()))).collect();
+    for round in 0..300 {
+        let mut configs = vec![eager("stable")];
+        for (at, name) in ["a", "b", "c", "dead"].into_iter().enumerate() {
+            match (round >> at) % 3 {
+                0 => configs.push(lazy(name)),
+                1 => configs.push(moved(eager(name))),
+                _ => {}
+            }
+        }
+        let first = round % configs.len();
+        configs.rotate_left(first);
+        let applied = within(hub.set_servers(configs)).await;
+        assert!(names(&applied.unchanged).contains(&"stable"), "{applied:?}");
+        assert!(applied.failed.iter().all(|(name, _)| *name == "dead"), "{applied:?}");
+    }
+    stop.store(true, Ordering::SeqCst);
+    for looks in looking {
+        assert!(within(looks).await.unwrap() > 0);
+    }
+    // Each of the three looks as another caller of the same principal, so that one connection served all.
+    assert_eq!((town.visits("stable"), hub.status_of("stable").unwrap().starts), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_tools() {
+    let town = Town::default();
+    let server = town.settle("stable", &parrots(&["t"]), OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("stable")])).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let looking = tokio::spawn(look_on(hub.clone(), stop.clone()));
+    for round in 0..50 {
+        within(hub.set_servers(vec![moved(eager("stable"))])).await;
+        if round % 2 == 0 {
+            server.add(parrot("u")).unwrap();
+        } else {
+            server.remove_tool("u");
+        }
+        within(hub.set_servers(vec![eager("stable")])).await;
+        within(hub.reconnect("stable")).await.unwrap();
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(within(looking).await.unwrap() > 0);
+}
+
+#[tokio::test]
+async fn a_server_that_is_replaced_by_one_that_never_comes_up_loses_its_tools() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["t"]), OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a")])).await;
+    town.abandon("a", "moved away");
+    let applied = within(hub.set_servers(vec![moved(eager("a"))])).await;
+    assert_eq!(applied.failed.len(), 1);
+    assert!(tools(&plain(&hub, NEW).await).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_runs_at_a_server_that_is_removed_may_finish() {
+    let town = Town::default();
+    let (server, gate) = crate::support::gated();
+    for (name, revision) in [("old", OLD), ("new", NEW)] {
+        town.settle(name, &server, revision);
+    }
+    let hub = town.hub_within(HubLimits { drain_within: Duration::from_secs(60), ..quick() });
+    within(hub.set_servers(vec![eager("old"), eager("new")])).await;
+    let client = plain(&hub, NEW).await;
+    let calls = ["old__wait", "new__wait"].map(|tool| {
+        let client = client.clone();
+        tokio::spawn(async move { say(&client, tool).await })
+    });
+    gate.waiting(2).await;
+    let removing = tokio::spawn(async move { hub.set_servers(Vec::new()).await });
+    until(|| town.visits("old") == 1).await;
+    gate.open();
+    for call in calls {
+        assert_eq!(within(call).await.unwrap(), "waited");
+    }
+    assert_eq!(names(&within(removing).await.unwrap().removed), ["old", "new"]);
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_of_what_changed_and_of_nothing_else() {
+    let town = Town::default();
+    for name in ["a", "b", "c"] {
+        town.settle(name, &parrots(&["t"]), NEW);
+    }
+    let hub = town.hub();
+    let client = plain(&hub, NEW).await;
+    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    within(hub.set_servers(["a", "b", "c"].map(eager).to_vec())).await;
+    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+    until_listed(&client, &["a__t", "b__t", "c__t"]).await;
+    drop(changes);
+    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    // Nothing of this changes what is listed; the last one does, and is the only one that is told.
+    within(hub.set_servers(["c", "b", "a"].map(eager).to_vec())).await;
+    within(hub.reconnect("a")).await.unwrap();
+    until(|| hub.status_of("a").unwrap().state == State::Ready).await;
+    assert_eq!(changes.next().now_or_never(), None, "nothing changed, and nothing is told");
+    within(hub.set_servers(Vec::new())).await;
+    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+}
+
+async fn until_listed(client: &trunkline_client::Client, expected: &[&str]) {
+    while tools(client).await != expected {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn required_servers_that_are_not_there_are_named() {
+    let town = Town::default();
+    town.settle("there", &parrots(&["t"]), NEW);
+    town.abandon("not-there", "gone fishing");
+    let hub = town.hub();
+    let required = |name| {
+        let mut config = lazy(name);
+        config.required = true;
+        config
+    };
+    within(hub.set_servers(vec![required("there"), required("not-there"), lazy("whatever")])).await;
+    let missing = within(hub.ready()).await;
+    let [(name, reason)] = &missing[..] else { panic!("{missing:?}") };
+    assert_eq!((name.as_str(), reason.contains("gone fishing")), ("not-there", true));
+}

@@ -1,0 +1,144 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use trunkline_client::protocol::Revision;
+use trunkline_client::transport::{Opener, Target};
+use trunkline_client::{BoxFuture, Builder, Client, Error};
+use trunkline_config::{Program, Reach, ServerConfig, ServerName, Start};
+use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
+use trunkline_server::{Host, HostOptions, Server, ServerHandle, Shutdown};
+
+/// Servers in this process by their names, each of which can be slow, dead or replaced.
+#[derive(Clone, Default)]
+pub(crate) struct Town {
+    houses: Arc<Mutex<HashMap<String, House>>>,
+}
+
+#[derive(Clone)]
+struct House {
+    target: Result<Target, String>,
+    shutdown: Option<Shutdown>,
+    pin: Option<Revision>,
+    /// Whether whoever visits is let in.
+    door: watch::Sender<bool>,
+    visits: Arc<AtomicUsize>,
+}
+
+impl Town {
+    /// Lets a server live here, which speaks one revision to whoever visits.
+    pub(crate) fn settle(&self, name: &str, server: &Server, pin: Revision) -> ServerHandle {
+        let handle = server.handle().unwrap();
+        self.house(name, &handle, pin);
+        handle
+    }
+
+    fn house(&self, name: &str, handle: &ServerHandle, pin: Revision) {
+        let options = HostOptions::default();
+        let shutdown = options.shutdown.clone();
+        let host = Host::new(handle.clone(), options).unwrap();
+        self.put(name, Ok(host.into()), Some(shutdown), Some(pin));
+    }
+
+    /// Lets something that opens channels live here.
+    pub(crate) fn script(&self, name: &str, opener: Opener, pin: Revision) {
+        self.put(name, Ok(opener.into()), None, Some(pin));
+    }
+
+    /// Lets nobody live here, for a reason.
+    pub(crate) fn abandon(&self, name: &str, reason: &str) {
+        self.put(name, Err(reason.to_owned()), None, None);
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        target: Result<Target, String>,
+        shutdown: Option<Shutdown>,
+        pin: Option<Revision>,
+    ) {
+        let mut houses = self.houses.lock().unwrap();
+        let before = houses.get(name);
+        let visits = before.map(|house| house.visits.clone()).unwrap_or_default();
+        let door = before.map_or_else(|| watch::Sender::new(true), |house| house.door.clone());
+        houses.insert(name.to_owned(), House { target, shutdown, pin, door, visits });
+    }
+
+    /// Ends every connection to a server, which is there again for whoever connects anew.
+    pub(crate) fn kill(&self, name: &str, handle: &ServerHandle) {
+        let (shutdown, pin) = {
+            let houses = self.houses.lock().unwrap();
+            let house = houses.get(name).unwrap();
+            (house.shutdown.clone().unwrap(), house.pin.unwrap())
+        };
+        shutdown.stop();
+        self.house(name, handle, pin);
+    }
+
+    /// Makes whoever connects to a server wait until it is let in.
+    pub(crate) fn shut(&self, name: &str) {
+        self.houses.lock().unwrap().get(name).unwrap().door.send_replace(false);
+    }
+
+    /// Lets everybody in who waits.
+    pub(crate) fn open(&self, name: &str) {
+        self.houses.lock().unwrap().get(name).unwrap().door.send_replace(true);
+    }
+
+    /// Returns how often a server was connected to.
+    pub(crate) fn visits(&self, name: &str) -> usize {
+        let houses = self.houses.lock().unwrap();
+        houses.get(name).map_or(0, |house| house.visits.load(Ordering::SeqCst))
+    }
+
+    /// Makes a hub whose servers live here.
+    pub(crate) fn hub(&self) -> Hub {
+        self.hub_within(quick())
+    }
+
+    pub(crate) fn hub_within(&self, limits: HubLimits) -> Hub {
+        Hub::new(HubOptions { connector: Arc::new(self.clone()), limits, ..HubOptions::default() })
+    }
+}
+
+impl Connector for Town {
+    fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
+        let house = self.houses.lock().unwrap().get(server.name.as_str()).cloned();
+        Box::pin(async move {
+            let house = house.ok_or_else(|| Error::Invalid("nobody ever lived there".to_owned()))?;
+            house.visits.fetch_add(1, Ordering::SeqCst);
+            let _ = house.door.subscribe().wait_for(|is_open| *is_open).await;
+            let builder = match house.pin {
+                Some(pin) => builder.pin(pin),
+                None => builder,
+            };
+            builder.connect(house.target.map_err(Error::Invalid)?).await
+        })
+    }
+}
+
+/// The bounds of a hub that takes its time over nothing.
+pub(crate) fn quick() -> HubLimits {
+    HubLimits {
+        refresh_after: Duration::from_millis(1),
+        restart_after: Duration::from_millis(5),
+        restart_at_most: Duration::from_millis(20),
+        wait_for_restart: Duration::from_secs(30),
+        first_lists_within: Duration::from_secs(30),
+        ..HubLimits::default()
+    }
+}
+
+/// Describes a server that is started when it is first needed.
+pub(crate) fn lazy(name: &str) -> ServerConfig {
+    ServerConfig::new(ServerName::parse(name).unwrap(), Reach::Program(Program::new(name)))
+}
+
+/// Describes a server that is there from the start.
+pub(crate) fn eager(name: &str) -> ServerConfig {
+    let mut config = lazy(name);
+    config.start = Start::Eager;
+    config
+}

@@ -1,0 +1,39 @@
+//! Many callers whose ids and tokens are the same, over several servers of both kinds and both eras.
+
+use std::net::SocketAddr;
+use std::net::TcpStream;
+
+use crate::Done;
+use crate::kills::names;
+use crate::load::of;
+use crate::process::Role;
+use crate::steward::{Steward, free_address, until};
+
+const CALLERS: usize = 64;
+
+pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
+    let servers = names(8);
+    // The first half over pipes, the second over HTTP; both have servers of each era.
+    let (piped, remote) = servers.split_at(4);
+    let running: Vec<(SocketAddr, Role)> = remote
+        .iter()
+        .map(|name| {
+            let address = free_address();
+            let role = Role::start(&["upstream", name, &address.to_string()], false);
+            until("the server listens", || TcpStream::connect(address).is_ok());
+            (address, role)
+        })
+        .collect();
+    let piped = piped.iter().map(|name| format!("{name}=stdio,-"));
+    let remote =
+        remote.iter().zip(&running).map(|(name, (address, _))| format!("{name}=http://{address}/mcp"));
+    steward.set(&piped.chain(remote).collect::<Vec<_>>());
+    let each = number.div_ceil(CALLERS) as u64;
+    let tally = of(steward.address, CALLERS, &servers, each);
+    assert_eq!(
+        tally.answered,
+        tally.calls(),
+        "nothing was done to any server, so that every call is answered"
+    );
+    Done { faults: format!("{CALLERS} callers with the same ids and tokens over 8 servers"), tally }
+}

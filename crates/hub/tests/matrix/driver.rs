@@ -1,0 +1,131 @@
+//! A client in front of a bridge: what it hears, and what it answers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::Value;
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::protocol::{Level, Refusal, Revision};
+use trunkline_client::transport::Target;
+use trunkline_client::{BoxFuture, Client, Error, InputHandler, LogMessage, Origin};
+
+/// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A client of one revision, and what it was told beside its answers.
+pub(crate) struct Driver {
+    pub(crate) client: Client,
+    pub(crate) answers: Answers,
+    pub(crate) heard: Arc<Mutex<Vec<(Level, String)>>>,
+}
+
+impl Driver {
+    /// Connects in one revision.
+    ///
+    /// # Errors
+    /// Nobody there speaks it.
+    pub(crate) async fn connect(target: impl Into<Target>, revision: Revision) -> Result<Self, Error> {
+        let (answers, heard) = (Answers::default(), Arc::new(Mutex::new(Vec::new())));
+        let told = heard.clone();
+        let note =
+            move |message: &LogMessage| told.lock().unwrap().push((message.level, message.data.to_string()));
+        let builder = Client::builder().input(answers.clone()).on_log(note).pin(revision);
+        let client = within("the client", builder.connect(target)).await?;
+        assert_eq!(client.server().revision, revision);
+        let _ = answers.client.set(client.clone());
+        Ok(Self { client, answers, heard })
+    }
+
+    /// Returns a name that no other call has.
+    pub(crate) fn unique() -> String {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Answers by a function that can be replaced.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    answer: Arc<Mutex<Arc<AnswerFn>>>,
+    asked: Arc<Mutex<Vec<Question>>>,
+    /// What is called before an answer is given, and by whom.
+    first: Arc<Mutex<Option<(&'static str, Value)>>>,
+    client: Arc<OnceLock<Client>>,
+}
+
+type AnswerFn = dyn Fn(&Question) -> Answer + Send + Sync;
+
+impl Default for Answers {
+    fn default() -> Self {
+        let nobody = |question: &Question| -> Answer { panic!("nothing should be asked: {question:?}") };
+        Self {
+            answer: Arc::new(Mutex::new(Arc::new(nobody))),
+            asked: Arc::default(),
+            first: Arc::default(),
+            client: Arc::default(),
+        }
+    }
+}
+
+impl Answers {
+    /// Answers from now on by a function.
+    pub(crate) fn by(&self, answer: impl Fn(&Question) -> Answer + Send + Sync + 'static) {
+        *self.answer.lock().unwrap() = Arc::new(answer);
+        *self.first.lock().unwrap() = None;
+        self.asked.lock().unwrap().clear();
+    }
+
+    /// Answers from now on by a function, each time after a call of a tool.
+    pub(crate) fn after_call(
+        &self,
+        tool: &'static str,
+        arguments: Value,
+        answer: impl Fn(&Question) -> Answer + Send + Sync + 'static,
+    ) {
+        self.by(answer);
+        *self.first.lock().unwrap() = Some((tool, arguments));
+    }
+
+    /// Returns how often something was asked.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+impl InputHandler for Answers {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots()
+    }
+
+    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        // A session is asked for its roots by the way, which no check is about.
+        if !matches!(question, Question::Roots) {
+            self.asked.lock().unwrap().push(question.clone());
+        }
+        let (answer, first) = (self.answer.lock().unwrap().clone(), self.first.lock().unwrap().clone());
+        Box::pin(async move {
+            if matches!(question, Question::Roots) {
+                return Ok(roots());
+            }
+            if let (Some((tool, arguments)), Some(client)) = (first, self.client.get()) {
+                client.call(tool, arguments).await.unwrap();
+            }
+            Ok(answer(&question))
+        })
+    }
+}
+
+pub(crate) fn roots() -> Answer {
+    let root =
+        trunkline_client::protocol::model::Root { uri: "file:///home".to_owned(), ..Default::default() };
+    Answer::Roots(vec![root])
+}
+
+/// Waits for something that must happen.
+pub(crate) async fn within<T>(what: &str, future: impl IntoFuture<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, future.into_future()).await {
+        Ok(done) => done,
+        Err(_) => panic!("nothing came of {what}"),
+    }
+}

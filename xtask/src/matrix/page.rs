@@ -1,0 +1,142 @@
+//! The page with all tables; one that is not measured stays as it is.
+
+use super::grid::Grid;
+use crate::Outcome;
+
+/// What is said above all tables.
+const TITLE: &str = "\
+# What the bridge carries
+
+Every cell of these tables was measured: a client at one end, `trunkline bridge` or the hub in it between them, and a server at
+the other. `cargo xtask matrix` measures them again and writes this page; `cargo xtask matrix --check` fails if the page says
+anything else than what was measured.
+
+`✓` is a pass: the client sees what it would see without a bridge. A number is the sentence below the table that says what the two
+ends have no words for; the call is refused with a sentence of that meaning, and nothing is lost in silence.
+";
+
+/// What is said above each table, by its name.
+const WORDS: &[(&str, &str, &str)] = &[
+    (
+        "revisions",
+        "Revision by revision",
+        "\
+A column is the revision of the client. The marks in it stand for the revision of the server, in the order 2024-11-05, 2025-03-26,
+2025-06-18, 2025-11-25, 2026-07-28. Both are ours, pinned, in one process.",
+    ),
+    (
+        "transports",
+        "Transport by transport",
+        "\
+A column is the transport between client and bridge. The marks in it stand for the transport between bridge and server, in the order
+stdio, Streamable HTTP, HTTP+SSE, WebSocket. Legacy is 2025-11-25, modern 2026-07-28; each end speaks its own era alone. What is
+reached by stdio is a process of its own.",
+    ),
+];
+
+/// The tables by name, each as the text below its heading.
+#[derive(Debug)]
+pub(super) struct Page {
+    sections: Vec<(&'static str, Outcome<String>)>,
+}
+
+impl Page {
+    /// Reads what a page says of each table.
+    pub(super) fn read(text: &str) -> Self {
+        let section = |heading: &str| {
+            let (_, after) = text.split_once(&format!("\n## {heading}\n"))?;
+            Some(after.split_once("\n## ").map_or(after, |(section, _)| section).trim().to_owned())
+        };
+        let sections = WORDS.iter().map(|(name, heading, words)| {
+            // The words above a table are ours to change at any time.
+            let measured = section(heading).and_then(|text| {
+                let at = ["\n| feature ", "\n### "].iter().filter_map(|begin| text.find(begin)).min()?;
+                text.get(at..).map(|text| text.trim().to_owned())
+            });
+            let missing =
+                || format!("`{name}` was never measured; run `cargo xtask matrix` without --tables");
+            (*name, measured.map(|measured| join(words, &measured)).ok_or_else(|| missing().into()))
+        });
+        Self { sections: sections.collect() }
+    }
+
+    /// Replaces a table by what was measured.
+    pub(super) fn put(&mut self, name: &str, grids: &[Grid]) {
+        let words = WORDS.iter().find(|(known, ..)| *known == name).map_or("", |(_, _, words)| words);
+        for (known, section) in &mut self.sections {
+            if *known == name {
+                *section = measured(grids).map(|measured| join(words, &measured));
+            }
+        }
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// A table was never measured, or is not whole.
+    pub(super) fn write(self) -> Outcome<String> {
+        let mut text = TITLE.to_owned();
+        for (name, section) in self.sections {
+            let heading =
+                WORDS.iter().find(|(known, ..)| *known == name).map_or("", |(_, heading, _)| heading);
+            text.push_str(&format!("\n## {heading}\n\n{}\n", section?));
+        }
+        Ok(text)
+    }
+}
+
+fn join(words: &str, measured: &str) -> String {
+    format!("{words}\n\n{measured}")
+}
+
+/// Writes the grids of one table, and the sentences that they refer to.
+fn measured(grids: &[Grid]) -> Outcome<String> {
+    let (mut parts, mut sentences) = (Vec::new(), Vec::new());
+    for grid in grids {
+        if !grid.heading.is_empty() {
+            parts.push(format!("### {}", grid.heading));
+        }
+        parts.push(grid.write(&mut sentences)?.trim().to_owned());
+    }
+    if !sentences.is_empty() {
+        let numbered = sentences.iter().enumerate().map(|(at, sentence)| format!("{}. {sentence}.", at + 1));
+        parts.push(numbered.collect::<Vec<_>>().join("\n"));
+    }
+    Ok(parts.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::Cell;
+    use super::*;
+
+    fn grid(heading: &str, cell: &str) -> Grid {
+        let mut grid = Grid::new(heading);
+        grid.put("list", "a", "x", Cell::read(cell).unwrap());
+        grid
+    }
+
+    fn whole() -> String {
+        let mut page = Page::read("");
+        for (name, ..) in WORDS {
+            page.put(name, &[grid("One", "pass"), grid("Two", "neither can")]);
+        }
+        page.write().unwrap()
+    }
+
+    #[test]
+    fn a_table_that_is_not_measured_again_stays_as_it_is() {
+        let before = whole();
+        assert_eq!(Page::read(&before).write().unwrap(), before);
+        let mut page = Page::read(&before);
+        page.put("revisions", &[grid("", "pass")]);
+        let after = page.write().unwrap();
+        assert_ne!(after, before);
+        assert!(after.contains("### Two") && after.contains("1. neither can."), "{after}");
+    }
+
+    #[test]
+    fn a_table_that_was_never_measured_is_an_error() {
+        assert!(Page::read("").write().unwrap_err().to_string().contains("never measured"));
+    }
+}

@@ -5,6 +5,7 @@
 mod admin;
 mod args;
 mod ask;
+mod audit;
 mod builtin;
 mod commands;
 #[cfg(test)]

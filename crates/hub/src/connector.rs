@@ -37,9 +37,7 @@ impl Connector for Dial {
             Reach::Endpoint(endpoint) => endpoint
                 .headers
                 .iter()
-                .fold(builder.over_http(over_http(endpoint.wire)), |builder, (name, value)| {
-                    builder.header(name.clone(), value.expose())
-                }),
+                .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose())),
         };
         match target(&server.reach) {
             Ok(target) => Box::pin(builder.connect(target)),

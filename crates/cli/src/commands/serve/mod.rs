@@ -36,6 +36,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let mut options = args.edge.host_options(&departure)?;
         let metrics = place.count(&mut options);
         options.env = args.env();
+        let audit = offer.audit(args)?;
+        if let Some(audit) = &audit {
+            options.layers = options.layers.with(audit.clone());
+        }
         let host = offer.host(options)?;
         let serving = Serving {
             follows: Some(&offer),
@@ -43,6 +47,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         };
         let served = serving.serve(place, signals).await;
         offer.end().await;
+        if let Some(audit) = audit {
+            audit.close();
+        }
         served
     })
 }

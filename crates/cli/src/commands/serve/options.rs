@@ -55,6 +55,12 @@ pub(crate) struct ServeArgs {
     /// from the file; a socket for this user alone
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub(super) admin_socket: Option<PathBuf>,
+    /// Append a line of JSON for each call to a file
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit: Option<PathBuf>,
+    /// Write the arguments of calls into it too
+    #[arg(long)]
+    pub(super) audit_arguments: bool,
     /// A variable that tools may see: of this process over standard input,
     /// of the caller's X-Env-NAME header over HTTP; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]

@@ -8,6 +8,8 @@ mod ask;
 mod audit;
 mod builtin;
 mod commands;
+#[cfg(test)]
+mod config_schema;
 mod connect;
 mod described;
 mod doctor;

@@ -187,6 +187,15 @@ fn outcome(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result
     }
 }
 
+/// Returns the JSON Schema of the table `[serve]`.
+#[cfg(test)]
+pub(crate) fn table_schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(plan::ServeTable);
+    schema.remove("$schema");
+    schema.remove("title");
+    schema
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

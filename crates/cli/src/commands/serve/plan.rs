@@ -69,8 +69,9 @@ impl Source {
 
 /// The table `[serve]`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-struct ServeTable {
+pub(super) struct ServeTable {
     /// How tools and prompts of servers are called.
     names: Option<String>,
 }

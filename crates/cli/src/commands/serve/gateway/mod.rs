@@ -4,6 +4,7 @@ mod admin;
 mod follow;
 mod keep;
 mod listing;
+#[cfg(unix)]
 mod manage;
 mod own;
 mod reload;

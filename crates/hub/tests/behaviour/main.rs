@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod asking;
 mod attribution;
 mod by_hand;
 mod content;
@@ -23,3 +24,4 @@ mod replacing;
 mod supervision;
 mod support;
 mod switching;
+mod troubles;

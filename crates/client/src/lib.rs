@@ -9,6 +9,8 @@ mod call;
 mod carrier;
 mod check;
 mod client;
+#[cfg(feature = "config")]
+pub mod config;
 mod connect;
 mod edge;
 mod error;

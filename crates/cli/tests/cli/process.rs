@@ -19,6 +19,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
     command.args(args);
+    // What a hub puts there is not to be found by hubs of the person who runs the tests.
+    command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
@@ -62,6 +64,12 @@ pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -
     let mut running = Running::start_with(args, variables);
     running.write(input);
     running.finish()
+}
+
+/// Runs the command in a folder to its end, without input.
+#[track_caller]
+pub(crate) fn run_in(args: &[&str], folder: &Path) -> Finished {
+    Running::start_in(args, folder).finish()
 }
 
 /// Runs the command in a folder that is also the home folder, with further variables, to its end. It finds nothing of the
@@ -195,6 +203,19 @@ impl Running {
                 Err(_) => panic!("no `{text}` on standard error, only:\n{}", self.told),
             }
         }
+    }
+
+    /// Waits until a text has been on standard error, whenever that was.
+    #[track_caller]
+    pub(crate) fn wait_for_whole(&mut self, text: &str) {
+        if !self.told.contains(text) {
+            self.wait_for(text);
+        }
+    }
+
+    /// Returns the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Returns the command line as everybody on the machine can read it.

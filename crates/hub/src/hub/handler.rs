@@ -52,11 +52,11 @@ impl Handler for Hub {
         let registry = self.inner.registry();
         match self.inner.route(&registry, call) {
             Routed::Answer(answer) => answer,
-            Routed::Unknown(call, refusal) if self.inner.unlisted().is_empty() => {
-                self.inner.unknown(call, refusal)
-            }
-            Routed::Unknown(call, _) => {
+            Routed::Unknown(call, refusal) => {
                 let unlisted = self.inner.unlisted();
+                if unlisted.is_empty() {
+                    return self.inner.unknown(call, refusal);
+                }
                 let inner = self.inner.clone();
                 Box::pin(async move {
                     inner.learn(&unlisted, &call).await;

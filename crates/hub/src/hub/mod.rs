@@ -19,6 +19,7 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline_config::ServerName;
+use trunkline_protocol::Method;
 use trunkline_server::{Change, Changes};
 
 pub use self::apply::Applied;
@@ -26,7 +27,7 @@ pub use self::manage::{ManageError, Switch, Toggled};
 use self::seen::Seen;
 use crate::names::Collision;
 use crate::options::HubOptions;
-use crate::registry::Registry;
+use crate::registry::{Owner, Registry, ToolTarget};
 use crate::upstream::{Told, Upstream};
 
 /// Many servers behind one.
@@ -90,6 +91,24 @@ impl Hub {
         let tending = tend_watches(Arc::downgrade(&inner), inner.changes.clone());
         inner.tasks().push(tokio::spawn(tending).abort_handle());
         Self { inner }
+    }
+
+    /// Returns whose a thing is and what it is called there: a tool or a prompt by its name here, a resource by its address.
+    pub fn owner_of(&self, method: Method, name: &str) -> Option<(ServerName, String)> {
+        let registry = self.inner.registry();
+        let (server, item) = match method {
+            Method::ToolsCall => match &registry.tools.get(name)?.target {
+                ToolTarget::Upstream(server, item) => (server, &**item),
+                ToolTarget::ListResources | ToolTarget::ReadResource => return None,
+            },
+            Method::PromptsGet => registry.prompts.get(name).map(|prompt| (&prompt.owner, &*prompt.real))?,
+            Method::ResourcesRead => match registry.owner_of(name) {
+                Owner::One(server) => (server, name),
+                Owner::Several(_) | Owner::Nobody => return None,
+            },
+            _ => return None,
+        };
+        Some((server.name().clone(), item.to_owned()))
     }
 
     /// Returns the names that several servers would have, with all who would.

@@ -21,6 +21,7 @@ mod pooling;
 mod programs;
 mod refusing;
 mod replacing;
+mod storm;
 mod supervision;
 mod support;
 mod switching;

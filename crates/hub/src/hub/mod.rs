@@ -6,6 +6,7 @@ mod handler;
 mod lists;
 mod manage;
 mod resource_tools;
+mod route;
 mod seen;
 
 use std::collections::BTreeSet;

@@ -2,14 +2,12 @@
 //!
 //! A hub listens at a place that follows from its configuration file, so that whoever knows the file finds the hub.
 
-#[allow(dead_code, reason = "the commands that act on a running hub use it")]
 mod client;
 mod place;
 mod protocol;
 #[cfg(unix)]
 mod socket;
 
-#[allow(unused_imports, reason = "the commands that act on a running hub use it")]
 pub(crate) use self::client::{AdminError, Hub};
 #[cfg_attr(not(unix), expect(unused_imports, reason = "there is no socket"))]
 pub(crate) use self::place::of_config;

@@ -6,6 +6,7 @@ mod handler;
 mod lists;
 mod manage;
 mod resource_tools;
+mod seen;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,6 +23,7 @@ use trunkline_server::{Change, Changes};
 
 pub use self::apply::Applied;
 pub use self::manage::{ManageError, Switch, Toggled};
+use self::seen::Seen;
 use crate::names::Collision;
 use crate::options::HubOptions;
 use crate::registry::{Owner, Registry, ToolTarget};
@@ -48,6 +50,8 @@ pub(crate) struct Inner {
     /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
     applying: Mutex<()>,
     changes: Changes,
+    /// What servers pointed at in their results.
+    seen: Arc<Seen>,
     /// Whether anybody has asked what is offered.
     is_asked: AtomicBool,
     /// The bridge of one server says of itself what that server says.
@@ -78,6 +82,7 @@ impl Hub {
             rebuilding: Mutex::default(),
             applying: Mutex::default(),
             changes: Changes::default(),
+            seen: Arc::default(),
             is_asked: AtomicBool::new(false),
             speaks_for,
             tasks: Mutex::default(),

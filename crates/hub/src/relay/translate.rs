@@ -85,6 +85,9 @@ fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         Error::Malformed(problem) => {
             place.failed("upstream_protocol", &format!("does not keep to the protocol: {problem}"), false)
         }
+        Error::TooLong { limit } => {
+            place.failed("upstream_protocol", &format!("sent a message of more than {limit} bytes"), false)
+        }
         Error::Unsupported(problem) => {
             place.failed("unbridgeable", &format!("cannot do this: {problem}"), false)
         }

@@ -15,6 +15,7 @@ mod content;
 mod naming;
 mod parked;
 mod passing;
+mod pointing;
 mod pooling;
 mod programs;
 mod refusing;

@@ -7,21 +7,18 @@ use trunkline_config::{Backup, Editor, Saved};
 
 use super::take::{Outcome, Verdict, take};
 use super::{parse_client, places};
-use crate::admin::Hub;
-use crate::commands::manage::FileArgs;
+use crate::commands::manage::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Failure, say};
 use crate::terminal::{pad, visible_line};
 
 /// Take over the servers of Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
-#[command(
-    after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Their files are\n\
-read and not changed. Without CLIENT and --all what there is is shown, and nothing\n\
-taken. A secret that stands there in full is taken only into a file that nobody else\n\
-can read.\n\n\
-Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run"
-)]
+#[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Their files\n\
+are read and not changed. Without CLIENT and --all what there is is shown, and\n\
+nothing is taken. A secret that stands there in full is taken only into a file\n\
+that nobody else can read.\n\n\
+Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run")]
 pub(crate) struct ImportArgs {
     /// The client whose servers are taken over
     #[arg(value_parser = parse_client, conflicts_with = "all")]
@@ -32,6 +29,8 @@ pub(crate) struct ImportArgs {
     /// Say what would be taken, and take nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    hub: HubArgs,
     #[command(flatten)]
     file: FileArgs,
 }
@@ -66,7 +65,7 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
     if found.iter().any(has_secrets) {
         editor = editor.private();
     }
-    let hub = Hub::find(&path);
+    let hub = args.hub.find(&path)?;
     let own = hub.as_ref().and_then(|hub| hub.report().ok()?.url);
     let verdicts = take(&mut editor, &found, own.as_deref());
     let only_looks = args.dry_run || (args.client.is_none() && !args.all);

@@ -17,12 +17,10 @@ use crate::exit::{Exit, Failure, say};
 
 /// Put the hub into Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
-#[command(
-    after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Everything else in\n\
-its file stays as it is, and a copy of the file is left beside it.\n\n\
+#[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Everything\n\
+else in its file stays as it is, and a copy of the file is left beside it.\n\n\
 Examples:\n  trunkline install claude-code\n  trunkline install cursor --http http://127.0.0.1:7411/mcp\n  \
-trunkline install claude-desktop --uninstall"
-)]
+trunkline install claude-desktop --uninstall")]
 pub(crate) struct InstallArgs {
     /// The client
     #[arg(value_parser = parse_client)]

@@ -9,7 +9,7 @@ use trunkline_client::transport::Target;
 use trunkline_config::{EditError, Endpoint, Program, Reach, ServerConfig, ServerName, Text, Wire};
 
 use super::file::save;
-use super::{FileArgs, tell};
+use super::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Exit, Failure, say};
 use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration};
@@ -58,6 +58,8 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
+    hub: HubArgs,
+    #[command(flatten)]
     file: FileArgs,
 }
 
@@ -90,7 +92,7 @@ fn add(args: &AddArgs) -> Result<(), Failure> {
         error => error.into(),
     })?;
     save(editor)?;
-    let heard = tell(&path, name, |hub| hub.reload().map(drop))?;
+    let heard = args.hub.tell(&path, name, |hub| hub.reload().map(drop))?;
     let done = if replaces { "replaced" } else { "added" };
     if args.file.json {
         return print(&format!(

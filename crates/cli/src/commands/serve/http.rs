@@ -190,7 +190,7 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
         tls: !http.tls.is_empty(),
     };
     if let Some(gateway) = serving.gateway() {
-        gateway.set_url(banner.url());
+        gateway.set_url(banner.url(), address.port());
     }
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");

@@ -46,7 +46,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
             ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
         };
         let served = serving.serve(place, signals).await;
-        offer.end().await;
+        // Who is in a hurry does not wait for servers to leave: without us they are ended.
+        if serving.departure.cut_short().is_none() {
+            offer.end().await;
+        }
         if let Some(audit) = audit {
             audit.close();
         }

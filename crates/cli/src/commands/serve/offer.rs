@@ -29,7 +29,11 @@ impl Offer {
         let source = if args.no_config { None } else { Source::of(args.config.as_deref()) };
         match source {
             Some(source) => {
-                let gateway = Gateway::new(args, source.read()?)?;
+                let plan = source.read()?;
+                for note in plan.file.notes() {
+                    tracing::info!("{note}");
+                }
+                let gateway = Gateway::new(args, plan)?;
                 let servers = gateway.prepare(&gateway.plan())?;
                 Ok(Self::Hub(gateway, servers))
             }

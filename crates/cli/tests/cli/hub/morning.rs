@@ -90,7 +90,7 @@ fn a_server_that_is_killed_is_there_again_and_hurts_no_other() {
         let killed = until("the server runs", || process_with(running.id(), "--builtin echo"));
         kill_process(Pid::from_raw(killed).unwrap(), Signal::KILL).unwrap();
         assert_eq!(called(address, "b__now", json!({}))["result"]["isError"], json!(null));
-        until(&format!("the server answers again, {round}"), || {
+        until(&format!("the server answers again, kill {round}"), || {
             let answer = called(address, "a__echo", json!({ "message": "again" }));
             (answer["result"]["content"][0]["text"] == "again").then_some(())
         });

@@ -104,7 +104,8 @@ impl Gateway {
     }
 
     /// Notes where the hub is served.
-    pub(super) fn set_url(&self, url: String) {
+    pub(super) fn set_url(&self, url: String, port: u16) {
+        self.inner.wiring.set_port(port);
         // It is served at one address only.
         let _ = self.inner.url.set(url);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use trunkline_protocol::model::Implementation;
 use trunkline_protocol::{Era, Level, Revision};
 use trunkline_transport::dial::Dialer;
+use trunkline_transport::process::{Line, Observer};
 use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
@@ -29,6 +30,7 @@ pub struct Builder {
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
     on_log: Option<Arc<LogFn>>,
+    on_line: Option<Observer>,
     level: Option<Level>,
     verdicts: Verdicts,
     dialer: Dialer,
@@ -46,6 +48,7 @@ impl Default for Builder {
             headers: Vec::new(),
             env: Vec::new(),
             on_log: None,
+            on_line: None,
             level: None,
             verdicts: Verdicts::default(),
             dialer: Dialer::default(),
@@ -116,6 +119,15 @@ impl Builder {
         self
     }
 
+    /// Tells a function of every line that a program which is started writes beside the protocol: to its standard error, and
+    /// to its standard output where it is no message.
+    ///
+    /// Without it the last lines of standard error are in the error if the program ends, and all others are dropped.
+    pub fn on_line(mut self, tell: impl Fn(&Line<'_>) + Send + Sync + 'static) -> Self {
+        self.on_line = Some(Arc::new(tell));
+        self
+    }
+
     /// Asks for log messages from a level on, if the server has any.
     pub fn log_level(mut self, level: Level) -> Self {
         self.level = Some(level);
@@ -182,6 +194,7 @@ impl Builder {
             limits: self.limits.unwrap_or_default(),
             headers: self.headers,
             env: self.env,
+            on_line: self.on_line,
             verdicts: self.verdicts,
             dialer: self.dialer,
             ids: Ids::default(),

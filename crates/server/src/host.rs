@@ -50,6 +50,12 @@ pub struct HostOptions {
     /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do;
     /// they have `"trunkline/source": "clientInfo"` in their `_meta`. Default no.
     pub client_info_roots: bool,
+    /// Whether a legacy client has to send `notifications/initialized` before it asks for anything but a ping. Default no:
+    /// what it asks for before is answered, as other servers do. A request before `initialize` is refused in any case.
+    pub strict: bool,
+    /// Whether the answer to `initialize` has the session's id as `trunkline/sessionId` in its `_meta` too, for clients that
+    /// cannot read headers. Default no: it is in the header `Mcp-Session-Id`, and not told where there is none.
+    pub session_in_meta: bool,
 }
 
 /// A handler ready to be served over any number of transports at once.

@@ -2,7 +2,6 @@
 //!
 //! A hub listens at a place that follows from its configuration file, so that whoever knows the file finds the hub.
 
-#[allow(dead_code, reason = "the commands that act on a running hub use it")]
 mod client;
 mod place;
 mod protocol;

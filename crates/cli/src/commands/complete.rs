@@ -42,6 +42,9 @@ async fn complete(completion: Completion, session: &Session) -> Result<(), Failu
     if session.args.json {
         return print(&format!("{}\n", one_line(result.raw())));
     }
+    if result.values.is_empty() {
+        session.screen.say("the server knows nothing that begins like this\n");
+    }
     if result.has_more == Some(true) {
         let total = result.total.map(|total| format!(" of {total}")).unwrap_or_default();
         session.screen.say(&format!("only the first {}{total}\n", result.values.len()));

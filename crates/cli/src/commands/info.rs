@@ -50,7 +50,7 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
         let mut lines = words.lines();
         let first = lines.next().unwrap_or_default();
         text.push_str(&format!("{} {first}\n", sheet.style.bold(&pad(what, 13))));
-        lines.for_each(|more| text.push_str(&format!("{} {more}\n", pad("", 13))));
+        lines.for_each(|more| text.push_str(&format!("{}\n", format!("{} {more}", pad("", 13)).trim_end())));
     };
     if let Some(identity) = &server.identity {
         let title = identity.title.as_deref().filter(|title| *title != identity.name);
@@ -68,11 +68,11 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
     line("revision", &format!("{} ({})", server.revision, era(server)));
     line("transport", server.transport);
     line("capabilities", &capability_words(&server.capabilities));
-    if let Some(instructions) = &server.instructions {
-        line("instructions", &visible(instructions));
-    }
     for attempt in &server.attempts {
         line("tried", &format!("{}: {}", visible_line(&attempt.what), visible_line(&attempt.outcome)));
+    }
+    if let Some(instructions) = &server.instructions {
+        line("instructions", &visible(instructions));
     }
     text
 }

@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod info;
+mod listed;
 pub(crate) mod manage;
 pub(crate) mod prompt;
 pub(crate) mod prompts;

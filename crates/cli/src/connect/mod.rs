@@ -12,7 +12,7 @@ mod session;
 mod way;
 mod words;
 
-pub(crate) use self::build::builder;
+pub(crate) use self::build::{builder, output_line};
 pub(crate) use self::failure::{failed, failed_to_connect};
 pub(crate) use self::input::read_input;
 pub(crate) use self::options::{AskArgs, ConnectArgs, ReachArgs, help};

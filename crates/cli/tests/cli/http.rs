@@ -84,6 +84,16 @@ fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server(
 }
 
 #[test]
+fn a_descriptor_is_told_the_address_when_the_server_is_ready() {
+    let (running, address) = Running::serve("ready_fd", &["--ready-fd", "1"]);
+    assert_eq!(running.read_line().trim_end(), address.to_string());
+    assert_eq!(get(address, "/healthz", &[]).status, 200);
+    let closed = run(&["serve", "--no-config", "--http", "127.0.0.1:0", "--ready-fd", "99"], "");
+    assert_eq!(closed.code, Some(3), "{closed:?}");
+    assert!(closed.stderr.contains("descriptor 99 cannot be written to"), "{closed:?}");
+}
+
+#[test]
 fn a_log_of_json_is_nothing_but_json() {
     let (running, address) = Running::serve("json_log", &["--log-format", "json"]);
     running.signal(Signal::TERM);

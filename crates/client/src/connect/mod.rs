@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trunkline_protocol::Revision;
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
 use trunkline_transport::dial::Dialer;
+use trunkline_transport::process::Observer;
 use trunkline_transport::{Secret, Target};
 
 pub use self::attempt::Attempt;
@@ -43,7 +44,7 @@ pub enum OverHttp {
 }
 
 /// What a connection is to be made with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) identity: Implementation,
     pub(crate) capabilities: ClientCapabilities,
@@ -57,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) headers: Vec<(String, Secret)>,
     /// Variables for a program that is started.
     pub(crate) env: Vec<(String, Secret)>,
+    /// Who is shown what such a program writes beside the protocol.
+    pub(crate) on_line: Option<Observer>,
     pub(crate) verdicts: Verdicts,
     /// Opens connections to addresses.
     pub(crate) dialer: Dialer,

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -8,16 +9,19 @@ use super::argument::ArgumentConfig;
 use super::units::{Size, Time};
 
 /// A command as a file describes it, in a table `[commands.NAME]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["argv"] }, { "required": ["script"] }]))]
 pub struct CommandConfig {
     /// What it does, for the model to read.
     pub description: Option<String>,
     /// What humans call it.
     pub title: Option<String>,
     /// The program and its arguments, with `{name}` where a value goes.
+    #[schemars(with = "Option<Vec<Either<String, Vec<String>>>>")]
     pub argv: Option<Vec<Item>>,
     /// A script instead, which finds the values in its environment or in a file, and never in its text.
+    #[schemars(with = "Option<String>")]
     pub script: Option<Script>,
     /// What runs the script, which is given to it as its last word. Default `["sh", "-eu", "-c"]`.
     pub interpreter: Option<Vec<String>>,
@@ -31,13 +35,16 @@ pub struct CommandConfig {
     pub cwd: Option<String>,
     /// Variables of its environment.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub env: Environment,
     /// Variables of our own environment that it gets too.
     #[serde(default)]
     pub inherit: Vec<String>,
     /// How long it may run. Default 60 s.
+    #[schemars(with = "Option<String>", regex(pattern = Time::PATTERN))]
     timeout: Option<Time>,
     /// How much of its standard output is kept. Default 1 MiB.
+    #[schemars(with = "Option<String>", regex(pattern = Size::PATTERN))]
     output_limit: Option<Size>,
     /// What its standard output is.
     #[serde(default)]
@@ -51,7 +58,17 @@ pub struct CommandConfig {
     /// It deals with things outside of this machine.
     pub open_world: Option<bool>,
     /// The user is asked before it runs, with `true` or in these words, which may have `{name}` in them.
+    #[schemars(with = "Option<Either<bool, String>>")]
     pub confirm: Option<Confirmation>,
+}
+
+// One of two types, for the schema of what is read by hand. What were said of it here would be in the schema too.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "it is never made, only described")]
+enum Either<A, B> {
+    One(A),
+    Other(B),
 }
 
 impl CommandConfig {
@@ -149,7 +166,7 @@ impl fmt::Debug for Environment {
 }
 
 /// Where a script finds the values of its arguments.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Pass {
     /// In its environment: that of `branch-name` is `ARG_BRANCH_NAME`.
@@ -160,7 +177,7 @@ pub enum Pass {
 }
 
 /// What the standard output of a command is.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
     /// Text.

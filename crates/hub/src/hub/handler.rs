@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use trunkline_protocol::codec::Reply;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{
     Implementation, ListCapability, Resource, ResourcesCapability, ServerCapabilities,
@@ -143,7 +144,13 @@ impl Inner {
                 Routed::Answer(ready(Ok(Outcome::Done(resource_tools::list(registry, &call)))))
             }
             Some(ToolTarget::ReadResource) => {
-                Routed::Answer(resource_tools::read(registry, call, &self.options))
+                let owner = |uri: &str| self.owner_of(registry, &call, uri);
+                match resource_tools::whose(registry, &call, owner) {
+                    Ok((server, params)) => {
+                        Routed::Answer(resource_tools::read(server, params, call, &self.options))
+                    }
+                    Err(problem) => Routed::Answer(ready(Ok(Outcome::Done(problem)))),
+                }
             }
             None => Routed::Unknown(call, unknown("tool", &name)),
         }
@@ -168,13 +175,27 @@ impl Inner {
             Ok(uri) => uri,
             Err(refusal) => return refused(refusal),
         };
-        match registry.owner_of(&uri) {
+        match self.owner_of(registry, &call, &uri) {
             Owner::One(server) => {
                 let (server, params) = (server.clone(), call.params().members.clone());
                 self.relay(&server, call, params)
             }
             Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
             Owner::Nobody => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
+        }
+    }
+
+    /// Finds out whose a resource is: as the lists say, and else whoever pointed at it, if that is one alone.
+    fn owner_of<'r>(&self, registry: &'r Snapshot, call: &Call, uri: &str) -> Owner<'r, Arc<Upstream>> {
+        match registry.owner_of(uri) {
+            Owner::Nobody => {}
+            known => return known,
+        }
+        let pointed = self.seen.servers_of(&call.context.principal(), uri);
+        match pointed.as_slice() {
+            [server] => registry.with_resources_named(server.as_str()).map_or(Owner::Nobody, Owner::One),
+            [] => Owner::Nobody,
+            _ => Owner::Several(pointed),
         }
     }
 
@@ -233,8 +254,19 @@ impl Inner {
         if let Some(own) = server.in_process() {
             return Routed::Answer(own.call(call));
         }
+        // Where only one server has resources, whatever nobody lists is its own.
+        let is_noted = call.method.may_ask() && self.registry().with_resources.len() > 1;
+        let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
         let errand = Errand { method: call.method, params, call };
-        Routed::Answer(Box::pin(relay(server.clone(), errand, self.options.clone())))
+        let relayed = relay(server.clone(), errand, self.options.clone());
+        let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
+        Routed::Answer(Box::pin(async move {
+            let outcome = relayed.await;
+            if let Ok(Outcome::Done(Reply::Carried(result))) = &outcome {
+                seen.note(&principal, &name, result);
+            }
+            outcome
+        }))
     }
 
     async fn prepare_watch(&self, uris: BTreeSet<String>) -> BTreeSet<String> {

@@ -19,7 +19,7 @@ use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
 
 use self::asking::{ask, tell_roots};
 use self::resume::Resume;
-use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_refusal, unavailable_refusal};
+use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
 use crate::upstream::{Lease, Party, Unavailable, Upstream};
 
@@ -61,7 +61,7 @@ pub(crate) async fn relay(
             Err(Failed::Upstream(error))
                 if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Upstream(error)) => {
-                return as_answer(error_refusal(&place, &error), &errand.call);
+                return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
             Ok(outcome) => return Ok(outcome),

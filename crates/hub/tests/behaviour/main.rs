@@ -11,11 +11,14 @@
 mod addresses;
 mod attribution;
 mod by_hand;
+mod content;
 mod naming;
 mod parked;
 mod passing;
+mod pointing;
 mod pooling;
 mod programs;
+mod refusing;
 mod replacing;
 mod supervision;
 mod support;

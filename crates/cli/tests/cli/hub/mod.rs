@@ -1,6 +1,7 @@
 //! The hub as its users meet it: a folder with a file, servers that are real processes, and clients that work meanwhile.
 
 mod admin;
+mod audit;
 mod morning;
 mod ready;
 mod reload;

@@ -12,7 +12,7 @@ use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
 use super::shared::{NoStream, Shared, lost};
-use crate::carrier::{Arrived, Loss, Mirror, Outgoing, Reach};
+use crate::carrier::{Arrived, Loss, LossKind, Mirror, Outgoing, Reach};
 
 /// How often in a row taking up a broken stream may fail.
 const MOST_FAILURES: u32 = 5;
@@ -187,8 +187,8 @@ impl Reply {
                     }
                 }
                 Next::TooLong(limit) => {
-                    let problem = format!("the server sent a message of more than {limit} bytes");
-                    return self.guard.last(Arrived::Lost(malformed(problem)));
+                    let kind = LossKind::TooLong { limit };
+                    return self.guard.last(Arrived::Lost(Loss { reach: Reach::MayHaveReached, kind }));
                 }
                 Next::End(how) => {
                     if let Err(loss) = self.resume(how).await {

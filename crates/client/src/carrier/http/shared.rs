@@ -350,7 +350,8 @@ pub(super) fn lost(error: &HttpError) -> Loss {
         HttpReach::MayHaveReached => Reach::MayHaveReached,
     };
     let kind = match error {
-        HttpError::Malformed(_) | HttpError::TooLong { .. } => LossKind::Malformed(error.to_string()),
+        HttpError::TooLong { limit } => LossKind::TooLong { limit: *limit },
+        HttpError::Malformed(_) => LossKind::Malformed(error.to_string()),
         _ => LossKind::Closed(error.to_string()),
     };
     Loss { reach, kind }

@@ -25,6 +25,7 @@ use self::own::Own;
 use self::wiring::Wiring;
 use super::ServeArgs;
 use super::plan::Plan;
+use crate::audit::Audit;
 use crate::builtin::Builtin;
 use crate::exit::{Exit, Failure};
 use crate::terminal::visible_line;
@@ -52,6 +53,8 @@ struct Inner {
     socket: Option<Socket>,
     /// Where the hub is served, if that is an address.
     url: OnceLock<String>,
+    /// Where calls are noted down, if anywhere.
+    audit: OnceLock<Audit>,
     /// Whether standard error carries JSON lines and so nothing else.
     stderr_is_json: bool,
 }
@@ -80,6 +83,7 @@ impl Gateway {
             hangups: Mutex::new(Some(hangups)),
             socket: Socket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
+            audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
             plan: Mutex::new(Arc::new(plan)),
         };
@@ -100,9 +104,16 @@ impl Gateway {
     }
 
     /// Notes where the hub is served.
-    pub(super) fn set_url(&self, url: String) {
+    pub(super) fn set_url(&self, url: String, port: u16) {
+        self.inner.wiring.set_port(port);
         // It is served at one address only.
         let _ = self.inner.url.set(url);
+    }
+
+    /// Notes where calls are noted down.
+    pub(super) fn set_audit(&self, audit: Audit) {
+        // There is one for as long as the hub.
+        let _ = self.inner.audit.set(audit);
     }
 
     /// Makes what trunkline has itself as a plan says, and returns all servers of the hub.

@@ -57,6 +57,9 @@ impl Gateway {
         if before.names != plan.names {
             tracing::warn!("`serve.names` counts from the next start on: clients know tools by their names");
         }
+        if before.audit != plan.audit {
+            tracing::warn!("`audit` counts from the next start on");
+        }
         let found = difference(&before.servers, &plan.servers);
         let other: Vec<&ServerConfig> =
             found.added.into_iter().chain(found.changed.iter().map(|changed| changed.after)).collect();

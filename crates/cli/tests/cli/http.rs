@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::bare_client::{Connection, get, mirror_headers, post, request, send};
 use crate::messages::{call, initialize, initialized, legacy, modern, parse_lines};
-use crate::process::{Running, file, folder};
+use crate::process::{Running, file, folder, run};
 
 #[test]
 fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {

@@ -105,21 +105,12 @@ fn a_signal_ends_it_while_the_input_stays_open() {
 
 #[test]
 fn a_strict_server_refuses_what_comes_before_initialized_and_another_answers() {
-    let client = json!({ "name": "t", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-    let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
-    for (options, refused, told) in
-        [(&[][..], false, false), (&["--strict", "--session-in-meta"], true, true)]
-    {
-        let finished = run(
-            &[&["serve", "--stdio", "--no-config"], options].concat(),
-            &format!("{initialize}\n{list}\n"),
-        );
-        let answers: Vec<Value> =
-            finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(answers[1].get("error").is_some(), refused, "{answers:?}");
+    let input = lines(&[initialize(), legacy(2, "tools/list", json!({}))]);
+    for (options, strict) in [(&[][..], false), (&["--strict", "--session-in-meta"], true)] {
+        let finished = run(&[&["serve", "--stdio", "--no-config"], options].concat(), &input);
+        let answers = parse_lines(&finished.stdout);
+        assert_eq!(answers[1].get("error").is_some(), strict, "{answers:?}");
         let id = &answers[0]["result"]["_meta"]["trunkline/sessionId"];
-        assert_eq!(id.is_string(), told, "{answers:?}");
+        assert_eq!(id.is_string(), strict, "{answers:?}");
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) env: EnvSources,
     /// Whether roots are taken from `clientInfo` too.
     pub(crate) client_info_roots: bool,
+    /// Whether sessions ask for roots only when somebody wants to know them.
+    pub(crate) roots_on_demand: bool,
     calls: AtomicUsize,
     callers: Callers,
     idle: Notify,
@@ -55,6 +57,7 @@ impl Core {
             state_store,
             env,
             client_info_roots,
+            roots_on_demand,
             ..
         } = options;
         let mut writer = Writer::with_capacity(96);
@@ -75,6 +78,7 @@ impl Core {
             states: Arc::new(States::new(&state_limits, state_store)),
             env: EnvSources::new(&env),
             client_info_roots,
+            roots_on_demand,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

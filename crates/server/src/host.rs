@@ -50,6 +50,9 @@ pub struct HostOptions {
     /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do;
     /// they have `"trunkline/source": "clientInfo"` in their `_meta`. Default no.
     pub client_info_roots: bool,
+    /// Whether a legacy client is asked for its roots only when a handler wants to know them. Default no: a session is asked
+    /// when it begins and when they change, so that they are there in time.
+    pub roots_on_demand: bool,
 }
 
 /// A handler ready to be served over any number of transports at once.

@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::Level;
+use trunkline_protocol::model::Root;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
@@ -211,6 +212,19 @@ impl Lease {
 
     pub(crate) fn client(&self) -> &Client {
         &self.connection.client
+    }
+
+    /// Reports whether the server's question for roots is about the call that has the lease, and about nothing else.
+    pub(crate) fn asks_caller_for_roots(&self) -> bool {
+        self.connection.roots.is_calls_own(self.client().server().attributes_questions())
+    }
+
+    /// Notes that the server was told of the caller's roots; `known` are those that its next call comes with.
+    pub(crate) fn told_callers_roots(&self, known: Option<&[Root]>) {
+        // What is one session's own serves nobody else anyway.
+        if !matches!(self.connection.who(), Who::Session(_)) {
+            self.connection.roots.told_in_call(known);
+        }
     }
 }
 

@@ -19,6 +19,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("targets", include_str!("help/targets.txt")),
     ("arguments", include_str!("help/arguments.txt")),
     ("answers", include_str!("help/answers.txt")),
+    ("hub", include_str!("help/hub.txt")),
     ("exit-codes", exit::TABLE),
 ];
 

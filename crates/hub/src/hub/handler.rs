@@ -53,7 +53,7 @@ impl Handler for Hub {
         match self.inner.route(&registry, call) {
             Routed::Answer(answer) => answer,
             Routed::Unknown(call, refusal) => {
-                let unlisted = self.inner.unlisted();
+                let unlisted = self.inner.unlisted_for(&call);
                 if unlisted.is_empty() {
                     return self.inner.unknown(call, refusal);
                 }

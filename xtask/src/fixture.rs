@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -64,6 +64,8 @@ impl Server {
         Self::start_by(|address| {
             let mut command = run::command(binary);
             command.args(["bridge", "--log-level", "warn", "--http", &address.to_string(), url]);
+            // What it tells a person to do next is not for the log of a run.
+            command.stdout(Stdio::null());
             command
         })
     }

@@ -90,7 +90,7 @@ fn total(binaries: &Binaries, kind: Kind, scenario: Scenario, requests: u32) -> 
         let server = HttpServer::start(binaries, kind, &launch)?;
         let mut client = Client::connect(server.address())?;
         let session = if era == Era::Legacy { Some(client.open_session()?) } else { None };
-        let target = Target { address: server.address(), era, session: session.as_deref() };
+        let target = Target { place: server.address().into(), era, session: session.as_deref() };
         let mut call = Call::http(&target, &text)?;
         for number in 0..requests {
             client.call(&mut call, FIRST_ID + number, &text)?;

@@ -3,6 +3,7 @@
 mod client;
 mod command;
 mod drive;
+mod hub;
 mod instructions;
 mod machine;
 mod matrix;
@@ -12,6 +13,7 @@ mod run;
 mod servers;
 mod start;
 mod statistics;
+mod transports;
 mod verdict;
 mod wire;
 
@@ -57,6 +59,10 @@ enum Command {
     Start(start::StartArguments),
     /// CPU per call of our client and of rmcp's.
     Client(client::ClientArguments),
+    /// How long a call takes over each transport, with one client and with many.
+    Transports(transports::TransportArguments),
+    /// A call through our hub and through others, against the direct call.
+    Hub(hub::HubArguments),
     /// A tool call that runs a command, against the command alone.
     Command(command::CommandArguments),
     /// User-space instructions per request, by callgrind.
@@ -99,6 +105,8 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         Command::Memory(arguments) => memory::run(&binaries, &arguments),
         Command::Start(arguments) => start::run(&binaries, &arguments),
         Command::Client(arguments) => client::run(&binaries, &arguments),
+        Command::Transports(arguments) => transports::run(&binaries, &arguments),
+        Command::Hub(arguments) => hub::run(&binaries, &arguments),
         Command::Command(arguments) => command::run(&arguments),
         Command::Instructions(arguments) => instructions::run(&binaries, &arguments),
     }

@@ -186,7 +186,13 @@ mod tests {
     use super::*;
 
     fn sample(cpu_seconds: f64) -> Sample {
-        Sample { requests: 1000, seconds: 1.0, server_cpu_seconds: cpu_seconds, generator_cpu_seconds: 0.5 }
+        Sample {
+            requests: 1000,
+            seconds: 1.0,
+            server_cpu_seconds: cpu_seconds,
+            behind_cpu_seconds: 0.0,
+            generator_cpu_seconds: 0.5,
+        }
     }
 
     fn result(ours: &[f64]) -> CellResult {

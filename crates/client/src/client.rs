@@ -103,10 +103,11 @@ pub(crate) struct Session {
 }
 
 impl Client {
-    /// Connects to a server: an `http`, `https`, `ws` or `wss` address, a command line, or a server in this process.
+    /// Connects to a server: an `http`, `https`, `ws` or `wss` address, a command line, a name in an `mcp.json` or
+    /// `trunkline.toml` (with the feature `config`), or a server in this process.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] with everything that was tried, or [`Error::Unauthorized`].
+    /// As [`Builder::connect`].
     pub async fn connect(target: impl Into<Target>) -> Result<Self, Error> {
         Self::builder().connect(target).await
     }

@@ -1,11 +1,13 @@
 //! `cargo xtask interop`: the clients of others against our server, and our client and command against their servers.
 
 mod clients;
+pub(crate) mod morning;
 mod row;
 mod script;
 mod servers;
 
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::clients::Target;
 use self::row::{Rows, print_table};
@@ -76,6 +78,10 @@ fn at(url: Option<String>, command: Vec<String>) -> Vec<Target> {
         targets.push(Target::Stdio(command));
     }
     targets
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Copies the Node scripts, and what they show, to where Node finds their packages: it looks only in folders above a script.

@@ -1,14 +1,14 @@
 //! The HTTP loop: one request under way on each of many connections, one thread, one epoll.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use crate::wire::{Call, Client, Era, FIRST_ID, Response, Target, check_call_answer};
+use crate::wire::{Call, Client, Era, FIRST_ID, Place, Response, Target, check_call_answer};
 
 use super::window::{Sample, Window};
 
@@ -23,16 +23,17 @@ const INBOX: usize = 160 * 1024;
 /// # Errors
 /// An answer is wrong, a connection breaks, or the server stalls.
 pub(crate) fn drive_http(
-    address: SocketAddr,
+    place: impl Into<Place>,
     era: Era,
     text: &str,
     connections: usize,
     mut window: Window,
 ) -> Result<Sample> {
+    let place = place.into();
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     let mut open = Vec::with_capacity(connections);
     for index in 0..connections {
-        let connection = Connection::open(address, era, text)?;
+        let connection = Connection::open(place, era, text)?;
         epoll::add(&epoll, &connection.socket, EventData::new_u64(index as u64), EventFlags::IN)?;
         open.push(connection);
     }
@@ -76,13 +77,13 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(address: SocketAddr, era: Era, text: &str) -> Result<Self> {
-        let mut client = Client::connect(address)?;
+    fn open(place: Place, era: Era, text: &str) -> Result<Self> {
+        let mut client = Client::connect(place)?;
         let session = match era {
             Era::Legacy => Some(client.open_session()?),
             Era::Modern => None,
         };
-        let call = Call::http(&Target { address, era, session: session.as_deref() }, text)?;
+        let call = Call::http(&Target { place, era, session: session.as_deref() }, text)?;
         let socket = client.into_socket();
         socket.set_nonblocking(true)?;
         let sent = call.bytes().len();

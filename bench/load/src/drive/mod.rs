@@ -6,4 +6,4 @@ mod window;
 
 pub(crate) use http::drive_http;
 pub(crate) use stdio::drive_stdio;
-pub(crate) use window::{Plan, Sample, Window};
+pub(crate) use window::{Behind, Plan, Sample, Window};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::machine::cpu_time;
+use crate::machine::{cpu_time, cpu_time_of_children};
 
 /// How long a measurement lasts.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub(crate) struct Sample {
     pub(crate) requests: u64,
     pub(crate) seconds: f64,
     pub(crate) server_cpu_seconds: f64,
+    /// That of what the server started, or of what it passes its calls on to.
+    pub(crate) behind_cpu_seconds: f64,
     pub(crate) generator_cpu_seconds: f64,
 }
 
@@ -33,6 +35,10 @@ impl Sample {
         self.requests as f64 / self.seconds
     }
 
+    pub(crate) fn behind_cpu_microseconds(&self) -> f64 {
+        self.behind_cpu_seconds * 1e6 / self.requests as f64
+    }
+
     /// The share of its core that the generator used; near 1 the generator is the bottleneck.
     pub(crate) fn generator_busy(&self) -> f64 {
         self.generator_cpu_seconds / self.seconds
@@ -42,10 +48,22 @@ impl Sample {
 /// Counts answers, notices when the measured stretch begins and ends, and ends a run that would not.
 pub(crate) struct Window {
     server: u32,
+    behind: Behind,
     plan: Plan,
     answered: u64,
     started: Instant,
     begin: Option<Mark>,
+}
+
+/// What a server passes its calls on to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Nothing.
+    Nobody,
+    /// Another process.
+    Process(u32),
+    /// The processes that it started.
+    Children,
 }
 
 /// All that is read at the edges of the measured stretch.
@@ -53,6 +71,7 @@ struct Mark {
     at: Instant,
     answered: u64,
     server_cpu: Duration,
+    behind_cpu: Duration,
     generator_cpu: Duration,
 }
 
@@ -61,7 +80,12 @@ const MAX_REQUESTS: u64 = 20_000_000;
 
 impl Window {
     pub(crate) fn new(server: u32, plan: Plan) -> Self {
-        Self { server, plan, answered: 0, started: Instant::now(), begin: None }
+        Self::in_front(server, Behind::Nobody, plan)
+    }
+
+    /// Measures a server that passes its calls on.
+    pub(crate) fn in_front(server: u32, behind: Behind, plan: Plan) -> Self {
+        Self { server, behind, plan, answered: 0, started: Instant::now(), begin: None }
     }
 
     /// Counts answers that were checked.
@@ -96,6 +120,7 @@ impl Window {
             requests,
             seconds: end.at.duration_since(begin.at).as_secs_f64(),
             server_cpu_seconds: end.server_cpu.saturating_sub(begin.server_cpu).as_secs_f64(),
+            behind_cpu_seconds: end.behind_cpu.saturating_sub(begin.behind_cpu).as_secs_f64(),
             generator_cpu_seconds: end.generator_cpu.saturating_sub(begin.generator_cpu).as_secs_f64(),
         })
     }
@@ -103,6 +128,11 @@ impl Window {
     fn mark(&self) -> Result<Mark> {
         Ok(Mark {
             server_cpu: cpu_time(self.server)?,
+            behind_cpu: match self.behind {
+                Behind::Nobody => Duration::ZERO,
+                Behind::Process(process) => cpu_time(process)?,
+                Behind::Children => cpu_time_of_children(self.server)?,
+            },
             generator_cpu: cpu_time(std::process::id())?,
             at: Instant::now(),
             answered: self.answered,

@@ -51,6 +51,14 @@ pub(crate) struct Launch {
     pub(crate) wrapper: Vec<OsString>,
 }
 
+/// A program that is no echo server, with its arguments.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+}
+
 /// The binaries that were found.
 #[derive(Debug)]
 pub(crate) struct Binaries {
@@ -78,6 +86,11 @@ impl Binaries {
         let path = self.folder.join(name);
         ensure!(path.is_file(), "{} is missing: `cargo build --release` in bench/ makes it", path.display());
         Ok(path)
+    }
+
+    /// The folder of this workspace's programs.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Whether our example has been built.
@@ -116,6 +129,10 @@ impl Binaries {
         };
         arguments.extend(options(kind, launch));
         self.command(program, arguments, launch)
+    }
+
+    pub(super) fn command_of(&self, program: &Program) -> Command {
+        self.command(program.path.clone(), program.arguments.clone(), &Launch::default())
     }
 
     fn command(&self, program: PathBuf, arguments: Vec<OsString>, launch: &Launch) -> Command {

@@ -1,12 +1,13 @@
 //! A server that listens on a loopback port.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::binaries::{Binaries, Kind, Launch};
+use super::binaries::{Binaries, Kind, Launch, Program};
 use super::process::Process;
 
 /// Generous, because a server under callgrind starts slowly.
@@ -24,14 +25,23 @@ impl HttpServer {
     /// Starts a server on a free port and waits until it accepts connections.
     pub(crate) fn start(binaries: &Binaries, kind: Kind, launch: &Launch) -> Result<Self> {
         let address = free_address()?;
-        let mut process = Process::start(&mut binaries.http_command(kind, address, launch))?;
+        Self::start_command(&mut binaries.http_command(kind, address, launch), kind.name(), address)
+    }
+
+    /// Starts another program, and waits until it accepts connections at the address that it was told.
+    pub(crate) fn start_program(binaries: &Binaries, program: &Program, address: SocketAddr) -> Result<Self> {
+        Self::start_command(&mut binaries.command_of(program), program.name, address)
+    }
+
+    fn start_command(command: &mut Command, name: &str, address: SocketAddr) -> Result<Self> {
+        let mut process = Process::start(command)?;
         let deadline = Instant::now() + START_PATIENCE;
         while TcpStream::connect(address).is_err() {
             if let Some(status) = process.ended()? {
-                bail!("{} ended at once with {status}; see `--show-server-output`", kind.name());
+                bail!("{name} ended at once with {status}; see `--show-server-output`");
             }
             if Instant::now() >= deadline {
-                bail!("{} does not listen on {address} after {START_PATIENCE:?}", kind.name());
+                bail!("{name} does not listen on {address} after {START_PATIENCE:?}");
             }
             thread::sleep(POLL);
         }
@@ -54,7 +64,7 @@ impl HttpServer {
 }
 
 /// Finds a port that nobody listens on; between here and the server's own bind another process could take it.
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
     Ok(listener.local_addr()?)
 }

@@ -5,6 +5,6 @@ mod http;
 mod process;
 mod stdio;
 
-pub(crate) use binaries::{Binaries, Kind, Launch, ServerOutput};
-pub(crate) use http::HttpServer;
+pub(crate) use binaries::{Binaries, Kind, Launch, Program, ServerOutput};
+pub(crate) use http::{HttpServer, free_address};
 pub(crate) use stdio::StdioServer;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
 use crate::wire::{Call, Era, FIRST_ID, check_answer, initialize, initialized};
 
 use super::binaries::{Binaries, Kind, Launch};
@@ -69,6 +71,14 @@ impl StdioServer {
         drop(input);
         process.wait_at_most(END_PATIENCE)?;
         drop(output);
+        Ok(())
+    }
+
+    /// Makes reading and writing wait again, as they do not after a loop over many requests.
+    pub(crate) fn block(&self) -> Result<()> {
+        for pipe in [rustix::fd::AsFd::as_fd(&self.input), rustix::fd::AsFd::as_fd(&self.output.pipe)] {
+            fcntl_setfl(pipe, fcntl_getfl(pipe)? - OFlags::NONBLOCK)?;
+        }
         Ok(())
     }
 

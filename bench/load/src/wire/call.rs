@@ -15,15 +15,16 @@ pub(crate) struct Call {
 impl Call {
     /// Builds the call as one line, for stdio.
     pub(crate) fn line(era: Era, text: &str) -> Result<Self> {
-        let mut line = message::call(era, FIRST_ID, text);
+        let mut line = message::call(era, FIRST_ID, "echo", text);
         line.push('\n');
         Self::from_bytes(line.into_bytes())
     }
 
     /// Builds the call as an HTTP request.
     pub(crate) fn http(target: &Target<'_>, text: &str) -> Result<Self> {
-        let body = message::call(target.era, FIRST_ID, text);
-        Self::from_bytes(post(target, "tools/call", Some("echo"), &body))
+        let tool = target.place.tool;
+        let body = message::call(target.era, FIRST_ID, tool, text);
+        Self::from_bytes(post(target, "tools/call", Some(tool), &body))
     }
 
     /// Writes `id` over the last one and gives the bytes to send.

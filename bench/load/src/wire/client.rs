@@ -1,7 +1,7 @@
 //! A blocking HTTP client for all that is not timed: handshakes, sessions, standing streams.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use super::answer::check_call_answer;
 use super::call::Call;
-use super::http::{Target, post};
+use super::http::{Place, Target, post};
 use super::message::{self, Era, FIRST_ID};
 use super::response::{Head, Response};
 
@@ -21,19 +21,20 @@ const MAX_RESPONSE: usize = 1024 * 1024;
 
 /// One keep-alive connection.
 pub(crate) struct Client {
-    address: SocketAddr,
+    place: Place,
     socket: TcpStream,
     received: Vec<u8>,
 }
 
 impl Client {
     /// Connects without Nagle's delay.
-    pub(crate) fn connect(address: SocketAddr) -> Result<Self> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE).context("connect")?;
+    pub(crate) fn connect(place: impl Into<Place>) -> Result<Self> {
+        let place = place.into();
+        let socket = TcpStream::connect_timeout(&place.address, PATIENCE).context("connect")?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { address, socket, received: Vec::new() })
+        Ok(Self { place, socket, received: Vec::new() })
     }
 
     /// Opens a legacy session and gives its id.
@@ -104,7 +105,7 @@ impl Client {
     }
 
     fn target<'a>(&self, era: Era, session: Option<&'a str>) -> Target<'a> {
-        Target { address: self.address, era, session }
+        Target { place: self.place, era, session }
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {

@@ -5,10 +5,25 @@ use std::net::SocketAddr;
 
 use super::message::Era;
 
+/// Where the tool is: the address, the path of the endpoint, and what the tool is called there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: &'static str,
+    pub(crate) tool: &'static str,
+}
+
+/// A server that has the tool itself.
+impl From<SocketAddr> for Place {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, path: "/mcp", tool: "echo" }
+    }
+}
+
 /// Where a request goes, in which era, and in which session.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
-    pub(crate) address: SocketAddr,
+    pub(crate) place: Place,
     pub(crate) era: Era,
     /// The legacy session, once it is open.
     pub(crate) session: Option<&'a str>,
@@ -17,8 +32,8 @@ pub(crate) struct Target<'a> {
 /// Builds a POST; `name` is what the modern header `Mcp-Name` repeats.
 pub(crate) fn post(target: &Target<'_>, method: &str, name: Option<&str>, body: &str) -> Vec<u8> {
     let mut head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
-        target.address
+        "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
+        target.place.path, target.place.address
     );
     if target.era == Era::Modern {
         push_header(&mut head, "Mcp-Method", method);
@@ -42,8 +57,10 @@ pub(crate) fn post(target: &Target<'_>, method: &str, name: Option<&str>, body: 
 impl Target<'_> {
     /// Builds the GET that opens a legacy session's standing stream.
     pub(crate) fn get_stream(&self) -> Vec<u8> {
-        let mut head =
-            format!("GET /mcp HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n", self.address);
+        let mut head = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n",
+            self.place.path, self.place.address
+        );
         push_header(&mut head, "MCP-Protocol-Version", self.era.revision());
         if let Some(session) = self.session {
             push_header(&mut head, "Mcp-Session-Id", session);
@@ -63,7 +80,8 @@ mod tests {
     use super::*;
 
     fn text(era: Era, session: Option<&str>) -> String {
-        let target = Target { address: "127.0.0.1:80".parse().unwrap(), era, session };
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let target = Target { place: address.into(), era, session };
         String::from_utf8(post(&target, "tools/call", Some("echo"), "{}")).unwrap()
     }
 

@@ -22,14 +22,14 @@ impl Era {
     }
 }
 
-/// A call of the tool `echo`.
-pub(crate) fn call(era: Era, id: u32, text: &str) -> String {
+/// A call of the tool that echoes.
+pub(crate) fn call(era: Era, id: u32, tool: &str, text: &str) -> String {
     let meta = match era {
         Era::Legacy => String::new(),
         Era::Modern => format!(",{}", modern_meta()),
     };
     format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"{text}"}}{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"message":"{text}"}}{meta}}}}}"#
     )
 }
 
@@ -72,9 +72,13 @@ mod tests {
 
     #[test]
     fn every_message_is_json() {
-        for message in
-            [call(Era::Legacy, 1, "x"), call(Era::Modern, 1, "x"), initialize(1), initialized(), listen(1)]
-        {
+        for message in [
+            call(Era::Legacy, 1, "t", "x"),
+            call(Era::Modern, 1, "t", "x"),
+            initialize(1),
+            initialized(),
+            listen(1),
+        ] {
             serde_json::from_str::<serde_json::Value>(&message)
                 .unwrap_or_else(|error| panic!("{error}: {message}"));
         }

@@ -10,6 +10,6 @@ mod response;
 pub(crate) use answer::{check_answer, check_call_answer};
 pub(crate) use call::Call;
 pub(crate) use client::Client;
-pub(crate) use http::Target;
+pub(crate) use http::{Place, Target};
 pub(crate) use message::{Era, FIRST_ID, filler, initialize, initialized};
 pub(crate) use response::Response;

@@ -178,6 +178,7 @@ impl Source {
                 });
                 let options = process::Options {
                     message_bytes: plan.limits.message_bytes,
+                    on_line: plan.on_line.clone(),
                     ..process::Options::default()
                 };
                 let (channel, process) = Process::spawn(&command, options).map_err(|error| {

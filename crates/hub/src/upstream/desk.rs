@@ -171,7 +171,10 @@ impl Desk {
         let whole = newest_first.fold(newest, |whole, older| whole.and(older));
         let is_different = self.catalogue.as_deref() != Some(&whole);
         self.catalogue = Some(Arc::new(whole));
-        self.is_inherited = false;
+        if std::mem::take(&mut self.is_inherited) {
+            // What the registry has is still the predecessor's.
+            self.is_shown = false;
+        }
         self.is_late = false;
         is_different
     }

@@ -139,9 +139,9 @@ async fn until(when: Option<Instant>) {
 
 /// Ends a connection in an orderly way, after the calls that run.
 async fn end(upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
-    let Some(within) = upstream.upgrade().map(|upstream| {
-        upstream.change(|desk| desk.begin_end(connection));
-        upstream.options.limits.drain_within
+    let Some((is_counted, within)) = upstream.upgrade().map(|upstream| {
+        let is_counted = upstream.change(|desk| desk.begin_end(connection));
+        (is_counted, upstream.options.limits.drain_within)
     }) else {
         return;
     };
@@ -150,7 +150,7 @@ async fn end(upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
     connection.set_over();
     if let Some(upstream) = upstream.upgrade() {
         upstream.change(|desk| {
-            desk.ending = desk.ending.saturating_sub(1);
+            desk.ending -= usize::from(is_counted);
             desk.backoff.ended(connection.began, Instant::now(), &upstream.options.limits);
         });
     }
@@ -208,6 +208,12 @@ impl Upstream {
             // Its minder learns how; nobody else is to use it.
             None => connection.end(),
         }
+    }
+
+    /// Lets go of a connection that is of no use any more although it stands; whoever uses it may finish.
+    pub(crate) fn renounce(&self, connection: &Arc<Connection>, why: String) {
+        self.lost(connection, why);
+        connection.end();
     }
 
     fn lost(&self, connection: &Arc<Connection>, how: String) {

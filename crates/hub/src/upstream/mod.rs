@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -52,6 +52,9 @@ pub(crate) struct Upstream {
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
     watched: Watched,
+    /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
+    /// be answered at the next time.
+    trouble: ArcSwapOption<String>,
     /// Who has its name, once it is replaced.
     successor: OnceLock<Arc<Self>>,
     tell: Arc<TellFn>,
@@ -95,6 +98,7 @@ impl Upstream {
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
             watched: Watched::default(),
+            trouble: ArcSwapOption::empty(),
             successor: OnceLock::new(),
             tell,
             tasks: Mutex::default(),
@@ -181,6 +185,18 @@ impl Upstream {
         self.change(|desk| desk.is_wanted = true);
     }
 
+    /// Notes that a call came to nothing on the way to the server.
+    pub(crate) fn note_trouble(&self, reason: String) {
+        self.trouble.store(Some(Arc::new(reason)));
+    }
+
+    /// Notes that a call was answered.
+    pub(crate) fn note_answer(&self) {
+        if self.trouble.load().is_some() {
+            self.trouble.store(None);
+        }
+    }
+
     /// Reports whether somebody has asked what the server offers.
     pub(crate) fn is_wanted(&self) -> bool {
         self.lock().is_wanted
@@ -194,7 +210,10 @@ impl Upstream {
         Status {
             name: self.name.clone(),
             state: desk.state(),
-            reason: desk.failure.as_ref().map(|failure| failure.reason.clone()),
+            reason: match &desk.failure {
+                Some(failure) => Some(failure.reason.clone()),
+                None => self.trouble.load().as_deref().cloned(),
+            },
             retry_in: desk.left_alone(now).map(|(wait, _)| wait),
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
@@ -205,7 +224,7 @@ impl Upstream {
             resources: catalogue.resources.len(),
             left_out: catalogue.left_out.to_vec(),
             connections: desk.connections.len(),
-            calls: desk.connections.iter().map(|connection| connection.uses()).sum(),
+            calls: desk.connections.iter().map(|connection| connection.calls()).sum(),
             starts: desk.starts,
         }
     }

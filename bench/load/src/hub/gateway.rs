@@ -1,0 +1,178 @@
+//! The gateways under measurement: how each is configured, started, and called.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::drive::Behind;
+use crate::servers::{Binaries, HttpServer, Kind, Launch, Program, free_address};
+use crate::wire::Place;
+
+/// A program that passes calls on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gateway {
+    /// `trunkline serve`.
+    Ours,
+    /// The crate `mcp-proxy`.
+    McpProxy,
+    /// The package `fastmcp`, as a proxy.
+    FastMcp,
+}
+
+/// How a gateway reaches the server that has the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Upstream {
+    Http,
+    Stdio,
+}
+
+impl Upstream {
+    pub(super) const ALL: [Self; 2] = [Self::Http, Self::Stdio];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Stdio => "stdio",
+        }
+    }
+}
+
+impl Gateway {
+    pub(super) const ALL: [Self; 3] = [Self::Ours, Self::McpProxy, Self::FastMcp];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "trunkline",
+            Self::McpProxy => "mcp-proxy",
+            Self::FastMcp => "fastmcp",
+        }
+    }
+
+    /// Finds the program, or says how to get it.
+    pub(super) fn locate(self, programs: &Path) -> Result<PathBuf> {
+        let (path, hint) = match self {
+            Self::Ours => (
+                programs.join("../../../target/release/trunkline"),
+                "`cargo build --release --package trunkline-cli`",
+            ),
+            Self::McpProxy => (programs.join("../peers/bin/mcp-proxy"), "`bench/peers`"),
+            Self::FastMcp => (programs.join("../peers/venv/bin/python"), "`bench/peers`"),
+        };
+        ensure!(path.is_file(), "{} is missing: {hint} makes it", path.display());
+        Ok(path)
+    }
+
+    /// The path of its endpoint, and what the tool of the only server is called there.
+    const fn endpoint(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ours => ("/mcp", "up__echo"),
+            Self::McpProxy => ("/", "up/echo"),
+            Self::FastMcp => ("/mcp", "echo"),
+        }
+    }
+
+    /// Writes its configuration for one server, and gives the words that follow its name.
+    fn configure(self, folder: &Path, address: SocketAddr, up: &Reached) -> Result<Vec<OsString>> {
+        let write = |name: &str, text: String| -> Result<OsString> {
+            let path = folder.join(name);
+            std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+            Ok(path.into())
+        };
+        Ok(match self {
+            Self::Ours => {
+                let text = match up {
+                    Reached::Url(url) => format!("[servers.up]\nurl = \"{url}\"\n"),
+                    Reached::Program(program) => {
+                        format!("[servers.up]\ncommand = \"{program}\"\nargs = [\"--stdio\"]\n")
+                    }
+                };
+                let file = write("trunkline.toml", text)?;
+                vec!["serve".into(), "--config".into(), file, "--http".into(), address.to_string().into()]
+            }
+            Self::McpProxy => {
+                let backend = match up {
+                    Reached::Url(url) => format!("transport = \"http\"\nurl = \"{url}\"\n"),
+                    Reached::Program(program) => {
+                        format!("transport = \"stdio\"\ncommand = \"{program}\"\nargs = [\"--stdio\"]\n")
+                    }
+                };
+                let (host, port) = (address.ip(), address.port());
+                let text = format!(
+                    "[proxy]\nname = \"bench\"\nseparator = \"/\"\n\n[proxy.listen]\nhost = \"{host}\"\nport = {port}\n\n\
+                     [[backends]]\nname = \"up\"\n{backend}"
+                );
+                vec!["--config".into(), write("mcp-proxy.toml", text)?]
+            }
+            Self::FastMcp => {
+                let target = match up {
+                    Reached::Url(url) => format!("{url:?}"),
+                    Reached::Program(program) => {
+                        format!("{{'mcpServers': {{'up': {{'command': {program:?}, 'args': ['--stdio']}}}}}}")
+                    }
+                };
+                let (host, port) = (address.ip(), address.port());
+                let text = format!(
+                    "from fastmcp.server import create_proxy\n\
+                     create_proxy({target}, name='bench').run(\n    \
+                     transport='http', host='{host}', port={port}, path='/mcp', show_banner=False, log_level='error')\n"
+                );
+                vec![write("fastmcp_proxy.py", text)?]
+            }
+        })
+    }
+}
+
+/// Where the server that has the tool is.
+enum Reached {
+    Url(String),
+    Program(String),
+}
+
+/// A gateway in front of our echo example.
+pub(super) struct Front {
+    server: HttpServer,
+    place: Place,
+    behind: Behind,
+    /// It ends together with the gateway.
+    _echo: Option<HttpServer>,
+}
+
+impl Front {
+    pub(super) fn start(
+        binaries: &Binaries,
+        gateway: Gateway,
+        program: &Path,
+        upstream: Upstream,
+        folder: &Path,
+    ) -> Result<Self> {
+        let echo = match upstream {
+            Upstream::Http => Some(HttpServer::start(binaries, Kind::Ours, &Launch::default())?),
+            Upstream::Stdio => None,
+        };
+        let reached = match &echo {
+            Some(echo) => Reached::Url(format!("http://{}/mcp", echo.address())),
+            None => Reached::Program(binaries.ours_path().display().to_string()),
+        };
+        let address = free_address()?;
+        let arguments = gateway.configure(folder, address, &reached)?;
+        let program = Program { name: gateway.name(), path: program.to_owned(), arguments };
+        let server = HttpServer::start_program(binaries, &program, address)?;
+        let (path, tool) = gateway.endpoint();
+        let behind = echo.as_ref().map_or(Behind::Children, |echo| Behind::Process(echo.id()));
+        Ok(Self { server, place: Place { address, path, tool }, behind, _echo: echo })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.server.id()
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(super) fn behind(&self) -> Behind {
+        self.behind
+    }
+}

@@ -93,6 +93,22 @@ async fn a_question_with_the_id_of_a_call_is_not_taken_for_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_be_sent_ends_every_call_with_the_reason_and_none_is_left() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    script.newest().fail_next_send(std::io::Error::other("the cable is cut"));
+    let calls = (0..3).map(|_| client.call("t", json!({})).into_future());
+    for result in futures_util::future::join_all(calls).await {
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::Closed { .. }), "{error:?}");
+        assert!(error.to_string().contains("the cable is cut"), "{error}");
+    }
+    assert!(client.is_closed() && client.closed().await.contains("the cable is cut"));
+    let late = client.call("t", json!({})).await.unwrap_err();
+    assert!(!late.may_have_run(), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_after_its_deadline_is_dropped() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;

@@ -9,6 +9,7 @@ use trunkline_config::{ConfigFile, Problem, Section, Variables};
 use trunkline_server::Server;
 
 use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
 use crate::schema::did_you_mean;
 
 /// What one file describes.
@@ -92,6 +93,13 @@ impl FromFile {
         commands.chain(self.manifests.as_ref().map(|_| "manifests")).collect()
     }
 
+    /// Returns the rule by which a command is not offered.
+    pub(crate) fn rule_against(&self, name: &str) -> Option<String> {
+        let command = self.commands.commands().iter().find(|command| command.name() == name)?;
+        let decision = self.commands.policy().decide(&[command.name()]);
+        (!decision.is_allowed()).then(|| decision.to_string())
+    }
+
     /// Finds a command by its name.
     ///
     /// # Errors
@@ -147,15 +155,4 @@ fn policy(section: &Section, problems: &mut Vec<Problem>) -> Policy {
         })
     });
     read.map_err(|problem| problems.push(problem)).unwrap_or_default()
-}
-
-/// Tells what is wrong with a configuration, with the first advice that there is.
-pub(crate) fn misconfigured<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Failure {
-    let (mut told, mut advice) = (Vec::new(), None);
-    for problem in problems {
-        told.push(problem.to_string());
-        advice = advice.or_else(|| problem.advice());
-    }
-    let failure = Failure::configuration(told.join("\n"));
-    advice.into_iter().fold(failure, Failure::hint)
 }

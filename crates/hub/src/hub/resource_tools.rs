@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{CallToolResult, Content, ReadResult};
+use trunkline_protocol::model::{CallToolResult, Content, ReadResult, Resource};
 use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
 use trunkline_server::{BoxFuture, Call, Outcome};
 
 use super::Snapshot;
-use super::handler::{ambiguous, described};
+use super::route::ambiguous;
 use crate::options::HubOptions;
 use crate::registry::Owner;
 use crate::relay::{Errand, relay};
@@ -91,4 +91,15 @@ fn as_tool_result(read: &Raw) -> CallToolResult {
 fn argument(call: &Call, name: &str) -> Option<String> {
     let arguments = call.arguments().members().ok()?;
     arguments.text(name).map(|text| text.to_string())
+}
+
+/// Says what a resource is, for whoever lists it as text.
+fn described(server: &str, resource: &Resource) -> serde_json::Value {
+    serde_json::json!({
+        "server": server,
+        "uri": resource.uri,
+        "name": resource.title.as_ref().unwrap_or(&resource.name),
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+    })
 }

@@ -79,6 +79,14 @@ fn is_stale(error: &Error) -> bool {
     matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION)
 }
 
+/// Reports whether a server, or the way to it, is not as it should be.
+fn is_trouble(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unreachable(_) | Error::Unauthorized { .. } | Error::Closed { .. } | Error::Status { .. }
+    )
+}
+
 /// Why a call came to nothing.
 enum Failed {
     /// Because of the server, or the way to it.
@@ -135,6 +143,7 @@ impl Journey<'_> {
         loop {
             match stepped {
                 Ok(Stepped::Done(result)) => {
+                    self.server.note_answer();
                     return self.done(&lease, &result, &undeclared, has_asked || resume.is_again());
                 }
                 Ok(Stepped::Ask(round)) => match &round.then {
@@ -269,6 +278,8 @@ impl Journey<'_> {
         } else if is_stale(&error) {
             // What was found out about the server is not true any more.
             self.server.renounce(lease.connection(), error.to_string());
+        } else if is_trouble(&error) {
+            self.server.note_trouble(error.to_string());
         }
         match (&error, missing_capability(undeclared)) {
             (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),

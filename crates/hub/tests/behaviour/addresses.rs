@@ -189,8 +189,10 @@ async fn a_server_that_is_gone_for_a_while_answers_with_a_reason_and_then_again(
         let Err(Error::Refused(refused)) = failed else { panic!("{failed:?}") };
         assert_eq!(refused.code, -32603);
         assert!(refused.message.starts_with("upstream `a` "), "{}", refused.message);
+        assert!(hub.status_of("a").unwrap().reason.is_some());
         let back = Place::at(&address.to_string(), &parts).await;
         assert_eq!(say(&client, "a__t").await, "t", "{revision}");
+        assert_eq!(hub.status_of("a").unwrap().reason, None);
         back.shutdown.stop();
     }
 }

@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod asking;
 mod attribution;
 mod by_hand;
 mod content;
@@ -20,6 +21,8 @@ mod pooling;
 mod programs;
 mod refusing;
 mod replacing;
+mod storm;
 mod supervision;
 mod support;
 mod switching;
+mod troubles;

@@ -7,7 +7,7 @@ use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
-use super::answer::{Answer, explain, malformed};
+use super::answer::{Answer, InSession, explain, malformed};
 use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
@@ -65,12 +65,14 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
             Box::new(reply).next().await
         }
         // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
-        Answer::Refused(loss) if outgoing.finds_out() && response.status.is_server_error() => {
+        Answer::Refused(loss, session) if outgoing.finds_out() && response.status.is_server_error() => {
             let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
-            guard.last(Arrived::Lost(explain(loss, &beginning)))
+            guard.last(Arrived::Lost(explain(loss, &beginning, session)))
         }
-        Answer::Refused(loss) => {
-            let last = read_refusal(media(&response.headers), &mut response.body, loss, id, &shared).await;
+        Answer::Refused(loss, session) => {
+            let kind = media(&response.headers);
+            let refused = (loss, session);
+            let last = read_refusal(kind, &mut response.body, refused, id, &shared).await;
             guard.last(last)
         }
         Answer::Lost(loss) => guard.last(Arrived::Lost(loss)),
@@ -100,20 +102,20 @@ fn read_response(body: Bytes, id: u64, shared: &Shared) -> Arrived {
 async fn read_refusal(
     media: Media,
     body: &mut ResponseBody,
-    loss: Loss,
+    (loss, session): (Loss, InSession),
     id: u64,
     shared: &Shared,
 ) -> Arrived {
     if media != Media::Json {
-        return Arrived::Lost(explain(loss, &body.read_beginning(EXCERPT_BYTES).await));
+        return Arrived::Lost(explain(loss, &body.read_beginning(EXCERPT_BYTES).await, session));
     }
     let Ok(body) = body.read_all(shared.limits.message_bytes).await else { return Arrived::Lost(loss) };
     match envelope::read(body.clone(), shared.limits.bounds) {
         Ok(Incoming::One(message)) => match response_to(message, id, Lenient::No) {
             Some(Err(error)) => Arrived::Response(Err(error)),
-            _ => Arrived::Lost(explain(loss, &body)),
+            _ => Arrived::Lost(explain(loss, &body, session)),
         },
-        _ => Arrived::Lost(explain(loss, &body)),
+        _ => Arrived::Lost(explain(loss, &body, session)),
     }
 }
 

@@ -111,8 +111,11 @@ impl Inner {
 
     /// Returns what is known of the only server, if the hub speaks for it.
     fn spoken_for(&self) -> Option<Arc<Known>> {
-        match (self.speaks_for, self.servers().as_slice()) {
-            (SpeaksFor::ItsServer, [only]) => only.known(),
+        if self.speaks_for == SpeaksFor::Itself {
+            return None;
+        }
+        match self.servers().as_slice() {
+            [only] => only.known(),
             _ => None,
         }
     }

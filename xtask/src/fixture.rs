@@ -1,5 +1,6 @@
 //! Builds and starts the fixtures of `conformance/` that the suites are run against.
 
+use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,9 +62,12 @@ impl Server {
 
     /// Starts the command `trunkline` as a bridge in front of a server, and waits until it listens.
     pub(crate) fn start_bridge(binary: &Path, url: &str) -> Outcome<Self> {
+        // What it tells a person to do next is not for the log of a run.
+        let log = File::options().create(true).append(true).open(root().join("target/bridge.log"))?;
         Self::start_by(|address| {
             let mut command = run::command(binary);
             command.args(["bridge", "--log-level", "warn", "--http", &address.to_string(), url]);
+            command.stderr(log);
             command
         })
     }

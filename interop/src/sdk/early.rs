@@ -1,5 +1,7 @@
 //! What a server of an early revision offers: without schemas for results, without forms and pages.
 
+use std::time::Duration;
+
 use serde_json::json;
 use trunkline_client::Completion;
 
@@ -33,13 +35,17 @@ pub(super) const SERVER: Server = Server {
         changes::tools,
         changes::prompts_and_resources,
         changes::resource,
-        work::cancel,
-        work::timeout,
-        work::usable_after_cancel,
     ],
-    legacy: checks![work::ping],
+    legacy: checks![work::ping, work::cancel, work::timeout, work::usable_after_cancel],
     streams: &[],
-    modern: checks![work::no_ping],
+    modern: checks![work::no_ping, work::cancel, work::timeout, work::usable_after_cancel],
+};
+
+/// One whose release falls silent after a cancellation, and ends with the next request.
+pub(super) const FRAGILE: Server = Server {
+    legacy: checks![work::ping, cancel, usable_after_cancel],
+    modern: checks![work::no_ping, cancel, usable_after_cancel],
+    ..SERVER
 };
 
 const TOOLS: &[&str] =
@@ -77,4 +83,24 @@ async fn progress(peer: &Peer<'_>) -> Checked {
     has(&call.await?.text(), "counted to 5")?;
     let last = *last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     same(last, Some((5.0, Some(5.0))))
+}
+
+/// A call can be given up.
+async fn cancel(peer: &Peer<'_>) -> Checked {
+    let running = std::sync::Arc::new(tokio::sync::Notify::new());
+    let began = running.clone();
+    let call = peer.client.call("hold", json!({ "key": peer.mark })).progress(move |_| began.notify_one());
+    tokio::select! {
+        ended = call.into_future() => Err(format!("it was not held: {ended:?}").into()),
+        () = running.notified() => Ok(()),
+    }
+}
+
+/// If that was the end of the server, whoever stands in front of it starts it again.
+async fn usable_after_cancel(peer: &Peer<'_>) -> Checked {
+    // What is under way when it ends is lost, and nobody can know whether it ran.
+    while work::call(peer).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
 }

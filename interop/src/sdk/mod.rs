@@ -100,7 +100,7 @@ const SERVERS: &[Server] = &[
     Server { name: "npm-sdk-v1", ..OURS },
     Server { name: "npm-server-v2", eras: BOTH, ..OURS },
     Server { name: "npm-sdk-2025-03-26", ..early::SERVER },
-    Server { name: "pypi-mcp-2024-11-05", ..early::SERVER },
+    Server { name: "pypi-mcp-2024-11-05", ..early::FRAGILE },
     Server { name: "pypi-mcp-v1", ..OURS },
     Server { name: "pypi-mcp-v2", eras: BOTH, ..OURS },
     everything::SERVER,

@@ -66,7 +66,7 @@ const FEATURES: &[Feature] = &[
     feature(
         "cancel by the client",
         &[&["cancel"], &["usable_after_cancel"]],
-        &[&["cancel"], &["timeout"], &["usable_after_cancel"]],
+        &[&["cancel"], &["usable_after_cancel"]],
     ),
     with_forms("elicitation, accepted", &[&["elicitation_accept"]], &[&["form_accept"]]),
     with_forms("elicitation, declined", &[&["elicitation_decline"]], &[&["form_decline"], &["form_cancel"]]),
@@ -332,7 +332,7 @@ impl Programs {
     /// Runs something to its end and returns what it said.
     fn log_of(&self, command: &mut Command, name: &str) -> Outcome<String> {
         println!("  {name}");
-        let log = self.results.join(name.replace(['/', ' ', '`', ','], "-")).with_extension("log");
+        let log = self.results.join(format!("{}.log", name.replace(['/', ' ', '`', ','], "-")));
         run::run_logged(command, &log, RUN_LIMIT)?;
         read(&log)
     }

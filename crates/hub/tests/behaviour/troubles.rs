@@ -197,7 +197,7 @@ async fn a_server_that_refuses_the_revision_it_agreed_to_is_asked_anew_once() {
     let town = Town::default();
     town.script("a", opener, NEW);
     let hub = town.hub();
-    within(hub.set_servers(vec![eager("a")])).await;
+    within(hub.set_servers(vec![lazy("a")])).await;
     let client = plain(&hub, OLD).await;
     assert_eq!(say(&client, "a__t").await, "t");
     has_changed.store(true, Ordering::SeqCst);

@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) strict: bool,
     /// Whether the answer to `initialize` tells the session's id.
     pub(crate) session_in_meta: bool,
+    /// Whether sessions ask for roots only when somebody wants to know them.
+    pub(crate) roots_on_demand: bool,
     calls: AtomicUsize,
     callers: Callers,
     idle: Notify,
@@ -61,6 +63,7 @@ impl Core {
             client_info_roots,
             strict,
             session_in_meta,
+            roots_on_demand,
             ..
         } = options;
         let mut writer = Writer::with_capacity(96);
@@ -83,6 +86,7 @@ impl Core {
             client_info_roots,
             strict,
             session_in_meta,
+            roots_on_demand,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

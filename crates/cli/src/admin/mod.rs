@@ -9,8 +9,10 @@ mod protocol;
 mod socket;
 
 pub(crate) use self::client::{AdminError, Hub};
-#[cfg_attr(not(unix), expect(unused_imports, reason = "there is no socket"))]
+#[cfg(unix)]
 pub(crate) use self::place::of_config;
-pub(crate) use self::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request, ServerState};
+pub(crate) use self::protocol::ServerState;
+#[cfg(unix)]
+pub(crate) use self::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request};
 #[cfg(unix)]
 pub(crate) use self::socket::AdminSocket;

@@ -3,12 +3,12 @@
 mod record;
 mod writer;
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trunkline_hub::Hub;
-use trunkline_server::protocol::Refusal;
+use trunkline_server::protocol::{Method, Refusal};
 use trunkline_server::{BoxFuture, Call, Interceptor, Next, Outcome};
 
 use self::record::Record;
@@ -28,8 +28,17 @@ pub(crate) enum Arguments {
 pub(crate) struct Audit {
     writer: Arc<Writer>,
     arguments: Arguments,
-    /// Knows whose each thing is, where there is more than one server.
-    hub: Option<Hub>,
+    /// Where there is more than one server.
+    index: Option<Arc<dyn Index>>,
+}
+
+/// Knows whose each thing is, and why something is not there.
+pub(crate) trait Index: Send + Sync + fmt::Debug {
+    /// Returns the server that has a thing, and what it is called there.
+    fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)>;
+
+    /// Returns the rule by which a tool is not there.
+    fn rule_against(&self, tool: &str) -> Option<String>;
 }
 
 impl Audit {
@@ -38,13 +47,13 @@ impl Audit {
     /// # Errors
     /// The file cannot be opened.
     pub(crate) fn open(file: &Path, arguments: Arguments) -> io::Result<Self> {
-        Ok(Self { writer: Arc::new(Writer::begin(file)?), arguments, hub: None })
+        Ok(Self { writer: Arc::new(Writer::begin(file)?), arguments, index: None })
     }
 
     /// Says whose each thing is in what is written from here on.
     #[must_use]
-    pub(crate) fn of_hub(self, hub: Option<Hub>) -> Self {
-        Self { hub, ..self }
+    pub(crate) fn with_index(self, index: impl Index + 'static) -> Self {
+        Self { index: Some(Arc::new(index)), ..self }
     }
 
     /// Opens the file anew, since somebody may have given its name to another.

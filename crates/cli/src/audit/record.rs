@@ -3,12 +3,11 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use trunkline_hub::Hub;
 use trunkline_server::protocol::codec::{Dialect, Reply, write_reply};
 use trunkline_server::protocol::{Method, Raw, Refusal, Revision, Writer as JsonWriter, shorten};
 use trunkline_server::{Call, Next, Outcome};
 
-use super::{Arguments, Audit};
+use super::{Arguments, Audit, Index};
 
 /// The most bytes of arguments that are written; longer ones are only counted.
 const LONGEST_ARGUMENTS: usize = 8 * 1024;
@@ -48,6 +47,9 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<String>,
     outcome: &'static str,
+    /// The rule by which it is not there, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
     ms: u64,
     bytes_in: usize,
     bytes_out: usize,
@@ -71,6 +73,7 @@ impl Record {
             server: None,
             item: None,
             outcome: "cancelled",
+            rule: None,
             ms: 0,
             bytes_in: call.params().members.iter().map(|(key, value)| key.len() + value.as_str().len()).sum(),
             bytes_out: 0,
@@ -99,7 +102,7 @@ impl Record {
     fn write(&mut self) {
         self.is_open = false;
         if let Some(named) = self.named.take() {
-            named.tell(self.audit.hub.as_ref(), &mut self.line);
+            named.tell(self.audit.index.as_deref(), &mut self.line);
         }
         self.line.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Ok(mut line) = serde_json::to_vec(&self.line) {
@@ -125,9 +128,13 @@ impl Named {
     }
 
     /// Says in a line what the call named and whose that is.
-    fn tell(self, hub: Option<&Hub>, line: &mut Line) {
-        let owner = hub.and_then(|hub| hub.owner_of(self.method, &self.name));
+    fn tell(self, index: Option<&dyn Index>, line: &mut Line) {
+        let owner = index.and_then(|index| index.owner_of(self.method, &self.name));
         if owner.is_none() && !self.is_tool {
+            line.rule = index
+                .filter(|_| self.method == Method::ToolsCall)
+                .and_then(|index| index.rule_against(&self.name));
+            line.name = line.rule.is_some().then_some(self.name);
             return;
         }
         let (server, item) = owner.unzip();
@@ -136,7 +143,7 @@ impl Named {
             Method::ResourcesRead => shorten(name.split(['?', '#']).next().unwrap_or_default()),
             _ => name,
         };
-        line.server = server.map(|server| server.to_string());
+        line.server = server;
         (line.name, line.item) = (Some(shown(self.name)), item.map(shown));
     }
 }

@@ -84,9 +84,10 @@ pub(crate) struct AskArgs {
     /// decline or cancel; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "ANSWER")]
     pub(crate) answer: Vec<GivenAnswer>,
-    /// Let the server ask a model, for which you answer
-    #[arg(long)]
-    pub(crate) sample: bool,
+    /// Let the server ask a model, for which you answer, or
+    /// TEXT or @FILE does
+    #[arg(verbatim_doc_comment, long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]
+    pub(crate) sample: Option<Option<String>>,
 }
 
 /// Reads an era.

@@ -146,7 +146,7 @@ fn what_is_skipped_or_not_whole_is_told_with_the_reason() {
     assert!(stderr.contains("no servers of Cursor were found\nhint: it was looked for at "), "{stderr}");
     let wrong = run_at_home(&["import", "emacs"], &home, &[]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
-    assert!(wrong.stderr.contains("write one of claude-code, claude-desktop, cursor"), "{wrong:?}");
+    assert!(wrong.stderr.contains("[possible values: claude-code, claude-desktop, cursor"), "{wrong:?}");
 }
 
 #[test]
@@ -294,7 +294,15 @@ fn what_is_not_ours_is_not_touched() {
         assert!(refused.stderr.contains("`trunkline` is another server\nhint: `--name NAME`"), "{refused:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
     }
+    file(
+        &home,
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"trunkline": {"command": "other"}, "b": {"command": "y"}}}"#,
+        0o600,
+    );
+    done(&["add", "b", "--", "y"], &home);
     let told = done(&["install", "cursor", "--name", "hub"], &home);
+    assert!(told.contains("Cursor still has b itself, and has what they offer twice now\n"), "{told}");
     assert!(told.contains("trunkline.toml uses variables for a; Cursor must have them too"), "{told}");
     std::fs::remove_file(home.join("trunkline.toml")).unwrap();
     let itself = run_at_home(&["install", "cursor", "--project", "--name", "x"], &home, &[]);

@@ -132,6 +132,30 @@ async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() 
 }
 
 #[tokio::test]
+async fn a_session_that_is_said_to_be_gone_in_other_words_is_opened_again_too() {
+    let refused = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000,
+        "message": "Bad Request: No valid session ID provided" } });
+    let handshakes = AtomicUsize::new(0);
+    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("mcp-session-id")) {
+        ("initialize", _) => {
+            let session = format!("session-{}", handshakes.fetch_add(1, Ordering::SeqCst));
+            seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                .with("mcp-session-id", &session)
+        }
+        ("tools/call", Some("session-0")) => Say::json(400, &refused),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    let client = connect(&server).await;
+    for name in ["a", "b"] {
+        assert_eq!(within(client.call(name, json!({}))).await.unwrap().text(), name);
+    }
+    let words = server.words();
+    let count = |wanted: &str| words.iter().filter(|words| *words == wanted).count();
+    assert_eq!((count("initialize"), count("tools/call")), (2, 3), "{words:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
     let server = Scripted::start(forgetful(|_| true)).await;
     let client = connect(&server).await;

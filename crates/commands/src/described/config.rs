@@ -102,6 +102,14 @@ impl fmt::Display for Fault {
     }
 }
 
+/// The name by which the reader of `trunkline.toml` knows that no value of a variable may make a place for a value.
+const PLACES: &str = "trunkline_config::Template";
+
+/// A text with places for values.
+#[derive(Deserialize)]
+#[serde(rename = "trunkline_config::Template")]
+struct Places(String);
+
 /// One element of an argument vector: a word, or words that are there only together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
@@ -131,19 +139,23 @@ impl<'de> Deserialize<'de> for Item {
                 f.write_str("a word or a list of words")
             }
 
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Item, D::Error> {
+                inner.deserialize_any(self)
+            }
+
             fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Item, E> {
                 Ok(Item::Word(word.to_owned()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Item, A::Error> {
                 let mut together = Vec::new();
-                while let Some(word) = words.next_element()? {
+                while let Some(Places(word)) = words.next_element()? {
                     together.push(word);
                 }
                 Ok(Item::Together(together))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_newtype_struct(PLACES, Either)
     }
 }
 
@@ -199,11 +211,15 @@ pub enum Confirmation {
 impl<'de> Deserialize<'de> for Confirmation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
-        impl Visitor<'_> for Either {
+        impl<'de> Visitor<'de> for Either {
             type Value = Confirmation;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("true, false or a question")
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Confirmation, D::Error> {
+                inner.deserialize_any(self)
             }
 
             fn visit_bool<E: serde::de::Error>(self, asked: bool) -> Result<Confirmation, E> {
@@ -214,6 +230,6 @@ impl<'de> Deserialize<'de> for Confirmation {
                 Ok(Confirmation::Words(words.to_owned()))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_newtype_struct(PLACES, Either)
     }
 }

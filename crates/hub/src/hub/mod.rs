@@ -28,7 +28,7 @@ use self::seen::Seen;
 use crate::names::Collision;
 use crate::options::HubOptions;
 use crate::registry::{Owner, Registry, ToolTarget};
-use crate::upstream::{Told, Upstream};
+use crate::upstream::{Lists, Told, Upstream};
 
 /// Many servers behind one.
 ///
@@ -141,6 +141,11 @@ impl Inner {
 
     /// Makes a new snapshot of what is offered, and tells whoever watches what is different.
     fn rebuild(&self) {
+        self.rebuild_after(Lists::NONE);
+    }
+
+    /// The same, after a server has told of changes itself: who speaks for it passes that on, whether it is so or not.
+    fn rebuild_after(&self, announced: Lists) {
         let differs = {
             let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
             let offers: Vec<_> = self.servers().iter().filter_map(Upstream::offer).collect();
@@ -153,10 +158,14 @@ impl Inner {
             self.registry.store(Arc::new(next));
             differs
         };
+        let announced = match self.speaks_for {
+            SpeaksFor::ItsServer => announced,
+            SpeaksFor::Itself => Lists::NONE,
+        };
         let told = [
-            (differs.tools, Change::Tools),
-            (differs.prompts, Change::Prompts),
-            (differs.resources, Change::Resources),
+            (differs.tools || announced.tools, Change::Tools),
+            (differs.prompts || announced.prompts, Change::Prompts),
+            (differs.resources || announced.resources, Change::Resources),
         ];
         told.iter().filter(|(is_told, _)| *is_told).for_each(|(_, change)| self.changes.publish(change));
     }
@@ -167,7 +176,7 @@ impl Inner {
         Arc::new(move |told| {
             let Some(inner) = inner.upgrade() else { return };
             match told {
-                Told::Offers => inner.rebuild(),
+                Told::Offers(announced) => inner.rebuild_after(announced),
                 Told::Updated(uri) => inner.changes.publish(&Change::Updated(uri)),
             }
         })

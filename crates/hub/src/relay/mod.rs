@@ -56,7 +56,7 @@ pub(crate) async fn relay(
             },
         };
         let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
-        match Box::pin(journey.go(lease, &resume)).await {
+        match journey.go(lease, &resume).await {
             // What certainly did not arrive may be sent once more, over a connection of which that is not known.
             Err(Failed::Upstream(error))
                 if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
@@ -115,8 +115,8 @@ async fn party(context: &Context, server: &Upstream, method: Method) -> Party {
     }
     let roots = match server.asks_roots() && method.may_ask() {
         // A caller who does not say which roots it has gets a session that is told of none.
-        true => Some(context.roots().await.unwrap_or_default()),
-        false => context.known_roots().await,
+        true => Some(Box::pin(context.roots()).await.unwrap_or_default()),
+        false => Box::pin(context.known_roots()).await,
     };
     party.with_roots(roots)
 }
@@ -149,8 +149,9 @@ impl Journey<'_> {
                 Ok(Stepped::Ask(round)) => match &round.then {
                     Continuation::Live(_) => {
                         has_asked = true;
-                        let (round, answers) = ask(&self.errand.call.context, &lease, round).await?;
-                        stepped = self.drive(&lease, round.answer(answers)).await;
+                        let asking = ask(&self.errand.call.context, &lease, round);
+                        let (round, answers) = Box::pin(asking).await?;
+                        stepped = Box::pin(self.drive(&lease, round.answer(answers))).await;
                     }
                     _ => return self.ask_through_caller(round, resume),
                 },
@@ -175,11 +176,11 @@ impl Journey<'_> {
 
     /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
     async fn lower_level(&self, lease: &Lease) {
-        let level = self.errand.call.context.caller().log_level;
+        let level = self.party.log_level;
         let Some(level) = level.filter(|_| lease.client().server().keeps_sessions()) else { return };
         if lease.client().server().capabilities.logging
             && lease.connection().lowers_level(level)
-            && let Err(error) = lease.client().set_level(level).await
+            && let Err(error) = Box::pin(lease.client().set_level(level)).await
         {
             tracing::debug!(%error, "a server was not asked for log messages");
         }
@@ -203,7 +204,7 @@ impl Journey<'_> {
                     let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert_with(|| question.clone());
                 });
-        if let Some(level) = context.caller().log_level {
+        if let Some(level) = self.party.log_level {
             request = request.log_level(level);
         }
         if let Some(timeout) = self.server.config().timeout {
@@ -225,17 +226,14 @@ impl Journey<'_> {
         if !self.party.has_roots() || !lease.connection().input.has_roots() || !self.errand.method.may_ask() {
             return step.await;
         }
+        let telling = async {
+            lease.connection().roots.wanted().await;
+            tell_roots(&self.errand.call.context, lease).await;
+        };
         tokio::select! {
             biased;
             stepped = &mut step => stepped,
-            () = lease.connection().roots.wanted() => {
-                let telling = tell_roots(&self.errand.call.context, lease);
-                tokio::select! {
-                    biased;
-                    stepped = &mut step => stepped,
-                    () = telling => step.await,
-                }
-            }
+            () = Box::pin(telling) => step.await,
         }
     }
 

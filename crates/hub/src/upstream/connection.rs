@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::Level;
+use trunkline_protocol::model::Root;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
@@ -45,7 +46,7 @@ pub(crate) struct Connection {
     level: AtomicU8,
     is_closing: AtomicBool,
     is_over: AtomicBool,
-    /// Told when a use ends, or the connection is to be ended.
+    /// Told when the connection is to be looked at or ended.
     stirred: Notify,
     minder: Mutex<Option<AbortHandle>>,
 }
@@ -92,6 +93,17 @@ impl Connection {
         self.who.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Reports whether it is whose it should be, without making another of that.
+    pub(super) fn is_whose(&self, is: impl FnOnce(&Who) -> bool) -> bool {
+        is(&self.who.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reports whether something is to be done as soon as nobody uses the connection any more.
+    fn is_due_after_use(&self) -> bool {
+        let ends_with_use = |who: &Who| matches!(who, Who::Nobody | Who::Call);
+        self.is_closing() || self.is_whose(ends_with_use) || self.roots.is_spoilt()
+    }
+
     /// Makes the connection somebody's.
     pub(super) fn claim(&self, who: Who) {
         *self.who.lock().unwrap_or_else(PoisonError::into_inner) = who;
@@ -135,7 +147,7 @@ impl Connection {
     /// Asks for the connection to be ended; from here on nobody may begin to use it.
     pub(crate) fn end(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
-        self.stirred.notify_waiters();
+        self.stir();
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -167,7 +179,7 @@ impl Connection {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Waits until a use ends or the connection is to be ended.
+    /// Waits until the connection is to be looked at or ended.
     pub(super) fn stirred(&self) -> impl Future<Output = ()> {
         self.stirred.notified()
     }
@@ -212,6 +224,19 @@ impl Lease {
     pub(crate) fn client(&self) -> &Client {
         &self.connection.client
     }
+
+    /// Reports whether the server's question for roots is about the call that has the lease, and about nothing else.
+    pub(crate) fn asks_caller_for_roots(&self) -> bool {
+        self.connection.roots.is_calls_own(self.client().server().attributes_questions())
+    }
+
+    /// Notes that the server was told of the caller's roots; `known` are those that its next call comes with.
+    pub(crate) fn told_callers_roots(&self, known: Option<&[Root]>) {
+        // What is one session's own serves nobody else anyway.
+        if !matches!(self.connection.who(), Who::Session(_)) {
+            self.connection.roots.told_in_call(known);
+        }
+    }
 }
 
 impl Drop for Lease {
@@ -223,7 +248,9 @@ impl Drop for Lease {
             }
         }
         *self.connection.unused_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.connection.uses.fetch_sub(1, Ordering::SeqCst);
-        self.connection.stirred.notify_waiters();
+        // Whoever minds the connection looks by itself whether it was unused for long, and is woken only for what cannot wait.
+        if self.connection.uses.fetch_sub(1, Ordering::SeqCst) == 1 && self.connection.is_due_after_use() {
+            self.connection.stir();
+        }
     }
 }

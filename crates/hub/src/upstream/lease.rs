@@ -118,11 +118,11 @@ impl Upstream {
     fn find(&self, desk: &Desk, place: &Place, party: &Party) -> Option<Lease> {
         let roots = party.roots.as_ref();
         for connection in desk.usable().filter(|connection| connection.input == place.input) {
-            let who = connection.who();
-            if who != place.who && who != Who::Nobody {
+            let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
+            if !is_nobodys && !connection.is_whose(|who| *who == place.who) {
                 continue;
             }
-            let is_sessions_own = matches!(who, Who::Session(_));
+            let is_sessions_own = !is_nobodys && matches!(place.who, Who::Session(_));
             if let (true, Some((_, changed))) = (is_sessions_own, roots) {
                 tell_of_roots(connection, changed.clone());
             }
@@ -130,12 +130,12 @@ impl Upstream {
                 if connection.roots.enter(roots) == Fits::No {
                     continue;
                 }
-            } else if connection.roots.is_spoilt() {
+            } else if !is_sessions_own && !connection.roots.serves(roots) {
                 continue;
             } else {
                 connection.roots.enter_unasked(roots);
             }
-            if who == Who::Nobody {
+            if is_nobodys {
                 connection.claim(place.who.clone());
             }
             return Some(connection.lease(roots));
@@ -269,7 +269,7 @@ impl Upstream {
             desk.fail(failure.clone())
         });
         if lost_offers {
-            (self.tell)(super::Told::Offers);
+            (self.tell)(super::Told::Offers(super::Lists::NONE));
         }
         failure
     }

@@ -31,6 +31,7 @@ use trunkline_server::Handler;
 use self::connection::Connection;
 pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
+pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
 pub(crate) use self::state::{FailureKind, Known, Unavailable};
 pub use self::state::{State, Status};
@@ -63,8 +64,8 @@ pub(crate) struct Upstream {
 /// What a server has to say to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// What it offers may be different.
-    Offers,
+    /// What it offers may be different; it has said so itself of these lists.
+    Offers(Lists),
     /// The content of a resource is.
     Updated(String),
 }
@@ -243,10 +244,11 @@ impl Upstream {
         self.pulse.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Takes over what the server listed, and tells the hub if that is different from before.
-    fn take_catalogue(&self, connection: &Connection, listed: Catalogue) {
-        if self.change(|desk| desk.take_catalogue(connection.input, listed)) {
-            (self.tell)(Told::Offers);
+    /// Takes over what the server listed, and tells the hub if that is different from before or the server says so.
+    fn take_catalogue(&self, connection: &Connection, listed: Catalogue, announced: Lists) {
+        let is_different = self.change(|desk| desk.take_catalogue(connection.input, listed));
+        if is_different || !announced.is_none() {
+            (self.tell)(Told::Offers(announced));
         }
         self.change(|desk| desk.is_shown = desk.catalogue.is_some());
     }

@@ -45,8 +45,8 @@ type Campaign = fn(&Steward, usize) -> Done;
 const CAMPAIGNS: [(&str, usize, usize, Campaign); 4] = [
     ("kills", 60, 10_000, kills::campaign),
     ("restarts", 24, 2_000, restarts::campaign),
-    ("toggles", 600, 150_000, toggles::campaign),
-    ("crowd", 6_400, 1_000_000, crowd::campaign),
+    ("toggles", 400, 150_000, toggles::campaign),
+    ("crowd", 2_560, 1_000_000, crowd::campaign),
 ];
 
 /// Which campaigns run, and how long: `kills`, `all --full`, `crowd 100000`. As a test, all of them in their small form.

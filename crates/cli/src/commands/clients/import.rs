@@ -6,10 +6,11 @@ use trunkline_config::find::{Client, Import, imports};
 use trunkline_config::{Backup, Editor, Saved};
 
 use super::take::{Outcome, Verdict, take};
-use super::{parse_client, places};
+use super::{client_parser, places};
 use crate::commands::manage::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Failure, say};
+use crate::misconfigured::misconfigured;
 use crate::terminal::{pad, visible_line};
 
 /// Take over the servers of Claude Code, Claude Desktop, Cursor …
@@ -21,7 +22,7 @@ that nobody else can read.\n\n\
 Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run")]
 pub(crate) struct ImportArgs {
     /// The client whose servers are taken over
-    #[arg(value_parser = parse_client, conflicts_with = "all")]
+    #[arg(value_parser = client_parser(), hide_possible_values = true, conflicts_with = "all")]
     client: Option<Client>,
     /// Take over those of every client
     #[arg(long)]
@@ -104,7 +105,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 /// Says that a client has no servers, or none that can be read.
 fn nothing_of(client: Client, unusable: &[&&Import]) -> Result<Failure, Failure> {
     if let Some(error) = unusable.iter().find_map(|import| import.file.as_ref().err()) {
-        return Ok(crate::misconfigured::misconfigured(error));
+        return Ok(misconfigured(error.problems()));
     }
     let places = places()?;
     let user = client.user_file(&places).display().to_string();

@@ -5,16 +5,15 @@ pub(crate) mod install;
 mod ourselves;
 mod take;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use trunkline_config::find::{Client, Places};
 
 use crate::exit::{Exit, Failure};
 
-/// Reads the name of a client.
-fn parse_client(text: &str) -> Result<Client, String> {
-    Client::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = Client::ALL.iter().map(|client| client.as_str()).collect();
-        format!("write one of {}", names.join(", "))
-    })
+/// Reads the name of a client, and lets shells complete it.
+fn client_parser() -> impl TypedValueParser<Value = Client> {
+    let names = PossibleValuesParser::new(Client::ALL.map(Client::as_str));
+    names.try_map(|name| Client::parse(&name).ok_or("there is no such client"))
 }
 
 /// Returns where the files of this person are.

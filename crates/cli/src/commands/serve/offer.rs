@@ -55,11 +55,14 @@ impl Offer {
             Failure::configuration(format!("audit log {} cannot be opened: {error}", file.display()))
                 .hint("give a file in a folder that exists and that you may write to")
         })?;
-        let audit = audit.of_hub(self.gateway().map(|gateway| gateway.hub().clone()));
-        if let Some(gateway) = self.gateway() {
-            gateway.set_audit(audit.clone());
-        }
-        Ok(Some(audit))
+        Ok(Some(match self.gateway() {
+            Some(gateway) => {
+                // What the hub keeps must not keep the hub.
+                gateway.set_audit(audit.clone());
+                audit.with_index(gateway.clone())
+            }
+            None => audit,
+        }))
     }
 
     /// Makes it ready to be served.
@@ -103,9 +106,11 @@ impl Offer {
         }
     }
 
-    /// Ends every program that was started.
-    pub(super) async fn end(&self) {
-        if let Some(gateway) = self.gateway() {
+    /// Ends every program that was started. Who is in a hurry does not wait for them: without us they are ended.
+    pub(super) async fn end(&self, in_a_hurry: bool) {
+        let Some(gateway) = self.gateway() else { return };
+        gateway.leave();
+        if !in_a_hurry {
             gateway.shutdown().await;
         }
     }

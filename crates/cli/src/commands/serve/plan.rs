@@ -5,8 +5,9 @@ use trunkline_config::{ConfigFile, Problem, Reach, Section, ServerConfig, Start,
 use trunkline_hub::NameTemplate;
 
 use super::gateway::OWN;
-use crate::described::{FromFile, misconfigured};
+use crate::described::FromFile;
 use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
 
 /// Everything that a configuration file says, read and checked whole.
 #[derive(Debug)]

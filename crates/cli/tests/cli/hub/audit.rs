@@ -72,17 +72,20 @@ fn every_call_is_a_line_and_secrets_are_in_none() {
 
 #[test]
 fn the_file_may_ask_for_arguments_and_a_signal_opens_the_log_anew() {
-    let text = "[commands.greet]\nargv = [\"printf\", \"Hello {name}\"]\narguments.name = {}\n\
+    let text = "[commands.hide]\nargv = [\"true\"]\n[policy]\ncommands = [\"deny hide\", \"allow *\"]\n\
+                [commands.greet]\nargv = [\"printf\", \"Hello {name}\"]\narguments.name = {}\n\
                 [audit]\nfile = \"calls.jsonl\"\narguments = true\n";
     let place = Place::new("hub_audit_file", "trunkline.toml", text);
     let log = place.folder.join("calls.jsonl");
     let (mut running, address) = place.serve(&[]);
     called(address, "greet", json!({ "name": "Ann" }));
     called(address, "greet", json!({ "name": "x".repeat(10_000) }));
-    let lines = until("two lines are written", || {
+    called(address, "hide", json!({}));
+    let lines = until("three lines are written", || {
         let lines = parse_lines(&read(&log));
-        (lines.len() == 2).then_some(lines)
+        (lines.len() == 3).then_some(lines)
     });
+    assert_eq!((&lines[2]["name"], &lines[2]["rule"]), (&json!("hide"), &json!("denied by `deny hide`")));
     assert_eq!(lines[0]["arguments"], json!({ "name": "Ann" }));
     assert!(lines[1].get("arguments").is_none() && lines[1]["bytes_in"].as_u64().unwrap() > 10_000);
     let old = place.folder.join("calls.1");

@@ -7,7 +7,7 @@ use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
-use super::answer::{Answer, explain, malformed};
+use super::answer::{Answer, InSession, explain, malformed};
 use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
@@ -44,8 +44,10 @@ enum Stage {
 async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
     // Nobody closes the semaphore.
     let permit = shared.places.clone().acquire_owned().await.ok();
-    if outgoing.needs_listener() {
-        shared.until_listening().await;
+    if outgoing.needs_listener()
+        && let Some(listening) = shared.until_listening()
+    {
+        Box::pin(listening).await;
     }
     let mut guard = Guard::new(&shared, &outgoing);
     let (id, session) = (outgoing.id, shared.session_number());
@@ -65,12 +67,14 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
             Box::new(reply).next().await
         }
         // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
-        Answer::Refused(loss) if outgoing.finds_out() && response.status.is_server_error() => {
-            let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
-            guard.last(Arrived::Lost(explain(loss, &beginning)))
+        Answer::Refused(loss, session) if outgoing.finds_out() && response.status.is_server_error() => {
+            let beginning = Box::pin(response.body.read_beginning(EXCERPT_BYTES)).await;
+            guard.last(Arrived::Lost(explain(loss, &beginning, session)))
         }
-        Answer::Refused(loss) => {
-            let last = read_refusal(media(&response.headers), &mut response.body, loss, id, &shared).await;
+        Answer::Refused(loss, session) => {
+            let kind = media(&response.headers);
+            let reading = read_refusal(kind, &mut response.body, (loss, session), id, &shared);
+            let last = Box::pin(reading).await;
             guard.last(last)
         }
         Answer::Lost(loss) => guard.last(Arrived::Lost(loss)),
@@ -100,20 +104,20 @@ fn read_response(body: Bytes, id: u64, shared: &Shared) -> Arrived {
 async fn read_refusal(
     media: Media,
     body: &mut ResponseBody,
-    loss: Loss,
+    (loss, session): (Loss, InSession),
     id: u64,
     shared: &Shared,
 ) -> Arrived {
     if media != Media::Json {
-        return Arrived::Lost(explain(loss, &body.read_beginning(EXCERPT_BYTES).await));
+        return Arrived::Lost(explain(loss, &body.read_beginning(EXCERPT_BYTES).await, session));
     }
     let Ok(body) = body.read_all(shared.limits.message_bytes).await else { return Arrived::Lost(loss) };
     match envelope::read(body.clone(), shared.limits.bounds) {
         Ok(Incoming::One(message)) => match response_to(message, id, Lenient::No) {
             Some(Err(error)) => Arrived::Response(Err(error)),
-            _ => Arrived::Lost(explain(loss, &body)),
+            _ => Arrived::Lost(explain(loss, &body, session)),
         },
-        _ => Arrived::Lost(explain(loss, &body)),
+        _ => Arrived::Lost(explain(loss, &body, session)),
     }
 }
 
@@ -191,7 +195,7 @@ impl Reply {
                     return self.guard.last(Arrived::Lost(Loss { reach: Reach::MayHaveReached, kind }));
                 }
                 Next::End(how) => {
-                    if let Err(loss) = self.resume(how).await {
+                    if let Err(loss) = Box::pin(self.resume(how)).await {
                         return self.guard.last(Arrived::Lost(loss));
                     }
                 }

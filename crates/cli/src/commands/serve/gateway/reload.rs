@@ -17,6 +17,7 @@ impl Gateway {
     ///
     /// # Errors
     /// What is wrong with the file; nothing has changed.
+    #[cfg(unix)]
     pub(super) async fn reload(&self) -> Result<Applied, Failure> {
         let turn = self.inner.turn.lock().await;
         let read = self.plan().source.read();

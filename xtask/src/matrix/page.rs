@@ -2,6 +2,7 @@
 
 use super::grid::Grid;
 use crate::Outcome;
+use crate::conformance::bridge;
 
 /// What is said above all tables.
 const TITLE: &str = "\
@@ -41,6 +42,16 @@ one over stdio, and behind the bridge is our server in one era alone. Servers ar
 speaks to it in one era alone.",
     ),
 ];
+
+/// What is said above the runs of the official suite.
+const SUITE: &str = "\
+`cargo xtask conformance --through-bridge` runs the official conformance suite against `trunkline bridge`, in front of servers that
+speak the other era alone, and reads every check that it made: no failure and no warning but those below, for what a legacy server
+cannot express.
+
+Our server asks every legacy session for its roots when it begins, unless it is told otherwise, as these are. In front of a server
+that does so, a modern client that has roots is asked for them at the beginning of every call: it has no session in which it could
+have answered, and nobody else can say which folders it means.";
 
 /// The tables by name, each as the text below its heading.
 #[derive(Debug)]
@@ -89,6 +100,7 @@ impl Page {
                 WORDS.iter().find(|(known, ..)| *known == name).map_or("", |(_, heading, _)| heading);
             text.push_str(&format!("\n## {heading}\n\n{}\n", section?));
         }
+        text.push_str(&format!("\n## The official suite\n\n{SUITE}\n\n{}\n", bridge::words()));
         Ok(text)
     }
 }

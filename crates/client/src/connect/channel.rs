@@ -86,7 +86,8 @@ async fn probe(
                 return Err(attempts.unreachable(source, observation.describe()));
             }
             (Verdict::Legacy(offered), observation) => {
-                let is_mute = matches!((&observation, source), (Observation::Silence, Source::Command(_)));
+                let is_network = matches!(source, Source::WebSocket(_));
+                let is_mute = matches!(observation, Observation::Silence) && !is_network;
                 return match shake_hands(source, open, plan, offered, attempts).await {
                     // Some programs neither answer what they do not know nor anything after it.
                     Err(_) if is_mute => afresh(source, plan, offered, attempts).await,

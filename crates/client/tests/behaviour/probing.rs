@@ -1,5 +1,7 @@
 //! How the era of a server is found out, against servers that are only scripts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, Error};
@@ -58,6 +60,20 @@ async fn a_server_that_goes_away_is_started_again_and_not_probed() {
     let (client, methods, _) = probe(|_| Act::End, |_| initialized("2025-03-26")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
     assert_eq!(methods, [vec![DISCOVER], vec![INITIALIZE, INITIALIZED]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_falls_silent_at_the_probe_for_good_is_started_again_and_not_probed() {
+    for (is_first, ends) in [(AtomicBool::new(true), true), (AtomicBool::new(true), false)] {
+        let shake = move |_: &Value| match is_first.swap(false, Ordering::SeqCst) {
+            true if ends => Act::End,
+            true => Act::Wait,
+            false => initialized("2024-11-05"),
+        };
+        let (client, methods, _) = probe(|_| Act::Wait, shake).await;
+        assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
+        assert_eq!(methods, [vec![DISCOVER, INITIALIZE], vec![INITIALIZE, INITIALIZED]]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

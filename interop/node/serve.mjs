@@ -60,10 +60,11 @@ export class Sessions {
     }
 }
 
-// Returns the port of `--http PORT`, or nothing for standard streams.
-export function port() {
-    const { values } = parseArgs({ options: { http: { type: 'string' } } });
-    return values.http;
+// Reads `[--http PORT] [--modern-only]`; without a port the standard streams are served.
+export function readArguments() {
+    const options = { http: { type: 'string' }, 'modern-only': { type: 'boolean' } };
+    const { values } = parseArgs({ options });
+    return { port: values.http, modernOnly: values['modern-only'] };
 }
 
 export function listen(port, sessions, endpoint) {

@@ -7,7 +7,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import * as offer from './offer.mjs';
-import { listen, port, Sessions } from './serve.mjs';
+import { listen, readArguments, Sessions } from './serve.mjs';
 
 function addTools(server) {
     server.registerTool(
@@ -165,7 +165,7 @@ function makeServer() {
     return server;
 }
 
-const at = port();
+const { port: at } = readArguments();
 if (at === undefined) {
     await makeServer().connect(new StdioServerTransport());
 } else {

@@ -14,7 +14,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { text as readText } from 'node:stream/consumers';
 import { z } from 'zod';
 import * as offer from './offer.mjs';
-import { listen, port, Sessions } from './serve.mjs';
+import { listen, readArguments, Sessions } from './serve.mjs';
 
 // Over HTTP every modern request has a server of its own, and changes are told by the endpoint around them all.
 let endpoint;
@@ -237,9 +237,9 @@ function serveHttp(at) {
     });
 }
 
-const at = port();
+const { port: at, modernOnly } = readArguments();
 if (at === undefined) {
-    serveStdio(makeServer);
+    serveStdio(makeServer, { legacy: modernOnly ? 'reject' : 'serve' });
 } else {
     serveHttp(at);
 }

@@ -37,10 +37,11 @@ cargo xtask COMMAND
 
   test         everything a change has to pass    [--only STEP]... [--skip STEP]...
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
-                                                  [--url URL] [--command \"CLIENT\"]
+                                                  [--url URL] [--command \"CLIENT\"] [--through-bridge]
   interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   matrix       what the bridge carries, measured  [--tables N,N] [--check]
   servers      the servers of others alone        [--only TEXT]
+  morning      a hub, four official clients, six servers, and a person who changes them meanwhile
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         "interop" => interop::command(args),
         "matrix" => matrix::command(args),
         "servers" => interop::servers(args),
+        "morning" => interop::morning::command(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
         "faults" => faults::command(args),

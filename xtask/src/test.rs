@@ -21,6 +21,7 @@ const STEPS: &[(&str, Step)] = &[
     ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
+    ("morning", || interop::morning::command(no_options())),
     ("browser", || browser::command(no_options())),
 ];
 
@@ -92,12 +93,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop browser";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop morning browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test borrowed sqlite instructions conformance interop browser"
+            "fmt clippy test borrowed sqlite instructions conformance interop morning browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

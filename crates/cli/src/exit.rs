@@ -68,6 +68,11 @@ impl Failure {
         if self.hint.is_some() { self } else { self.hint(hint) }
     }
 
+    /// Says on what it happened, where the words do not.
+    pub(crate) fn on(self, what: &str) -> Self {
+        Self { what: format!("{what}: {}", self.what), ..self }
+    }
+
     /// Keeps the first line alone, where the rest is told elsewhere.
     pub(crate) fn in_short(self) -> Self {
         let first = self.what.lines().next().unwrap_or_default().to_owned();

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use trunkline_protocol::model::Implementation;
 use trunkline_protocol::{Era, Level, Revision};
 use trunkline_transport::dial::Dialer;
+use trunkline_transport::process::{Line, Observer};
 use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogFn, LogMessage};
 use crate::client::Client;
-use crate::connect::{self, Attempts, Ids, Plan, Verdicts};
+use crate::connect::{self, Attempts, Ids, OverHttp, Plan, Verdicts};
 use crate::error::Error;
+#[cfg(feature = "config")]
+use crate::error::Unreachable;
 use crate::input::{InputHandler, Nobody};
 use crate::limits::Limits;
 
@@ -21,10 +24,13 @@ pub struct Builder {
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
     whole_era: bool,
-    limits: Limits,
+    over_http: OverHttp,
+    /// The bounds, if somebody has set them.
+    limits: Option<Limits>,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
     on_log: Option<Arc<LogFn>>,
+    on_line: Option<Observer>,
     level: Option<Level>,
     verdicts: Verdicts,
     dialer: Dialer,
@@ -37,10 +43,12 @@ impl Default for Builder {
             input: Arc::new(Nobody),
             pin: None,
             whole_era: false,
-            limits: Limits::default(),
+            over_http: OverHttp::default(),
+            limits: None,
             headers: Vec::new(),
             env: Vec::new(),
             on_log: None,
+            on_line: None,
             level: None,
             verdicts: Verdicts::default(),
             dialer: Dialer::default(),
@@ -76,9 +84,15 @@ impl Builder {
         Self { whole_era: true, ..self.pin(newest) }
     }
 
+    /// Sets which transport is spoken to an `http` address. Without it that is found out.
+    pub fn over_http(mut self, transport: OverHttp) -> Self {
+        self.over_http = transport;
+        self
+    }
+
     /// Sets the bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = Some(limits);
         self
     }
 
@@ -105,6 +119,15 @@ impl Builder {
         self
     }
 
+    /// Tells a function of every line that a program which is started writes beside the protocol: to its standard error, and
+    /// to its standard output where it is no message.
+    ///
+    /// Without it the last lines of standard error are in the error if the program ends, and all others are dropped.
+    pub fn on_line(mut self, tell: impl Fn(&Line<'_>) + Send + Sync + 'static) -> Self {
+        self.on_line = Some(Arc::new(tell));
+        self
+    }
+
     /// Asks for log messages from a level on, if the server has any.
     pub fn log_level(mut self, level: Level) -> Self {
         self.level = Some(level);
@@ -126,23 +149,59 @@ impl Builder {
     /// Connects.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] with everything that was tried, or [`Error::Unauthorized`].
+    /// [`Error::Unreachable`] with everything that was tried, [`Error::Unauthorized`], or [`Error::Invalid`] if the target is
+    /// none, such as a name that is configured nowhere.
     pub async fn connect(self, target: impl Into<Target>) -> Result<Client, Error> {
+        match target.into() {
+            #[cfg(feature = "config")]
+            Target::Name { name, file } => self.connect_by_name(name, file).await,
+            target => self.connect_to(target).await,
+        }
+    }
+
+    /// Connects to a server of a configuration. What was set before wins over what the configuration says.
+    #[cfg(feature = "config")]
+    async fn connect_by_name(
+        mut self,
+        name: String,
+        file: Option<std::path::PathBuf>,
+    ) -> Result<Client, Error> {
+        let crate::config::Named { target, headers, over_http, timeout } =
+            crate::config::find(name.clone(), file).await?;
+        self.headers.splice(0..0, headers);
+        if self.over_http == OverHttp::Any {
+            self.over_http = over_http;
+        }
+        if let (None, Some(timeout)) = (&self.limits, timeout) {
+            self.limits = Some(Limits::default().silent_for(timeout));
+        }
+        self.connect_to(target).await.map_err(|error| match error {
+            // What the configuration says of it may be a secret.
+            Error::Unreachable(unreachable) => {
+                Error::Unreachable(Box::new(Unreachable { target: name, ..*unreachable }))
+            }
+            error => error,
+        })
+    }
+
+    async fn connect_to(self, target: Target) -> Result<Client, Error> {
         let plan = Plan {
             identity: self.identity,
             capabilities: self.input.capabilities(),
             pin: self.pin,
             whole_era: self.whole_era,
-            limits: self.limits,
+            over_http: self.over_http,
+            limits: self.limits.unwrap_or_default(),
             headers: self.headers,
             env: self.env,
+            on_line: self.on_line,
             verdicts: self.verdicts,
             dialer: self.dialer,
             ids: Ids::default(),
         };
         let mut attempts = Attempts::default();
         // Boxed, since what connecting needs for a moment would else be a part of every future around it.
-        let connected = Box::pin(connect::connect(target.into(), &plan, &mut attempts)).await?;
+        let connected = Box::pin(connect::connect(target, &plan, &mut attempts)).await?;
         Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level))
             .await
     }

@@ -68,6 +68,11 @@ impl ServerInfo {
     pub fn keeps_sessions(&self) -> bool {
         self.revision.era() == Era::Legacy
     }
+
+    /// Reports whether a question always comes with the request that it is about, so that nobody has to guess.
+    pub fn attributes_questions(&self) -> bool {
+        !self.keeps_sessions() || self.transport == "streamable-http"
+    }
 }
 
 /// What all clones of a client share.
@@ -98,10 +103,11 @@ pub(crate) struct Session {
 }
 
 impl Client {
-    /// Connects to a server: an `http`, `https`, `ws` or `wss` address, a command line, or a server in this process.
+    /// Connects to a server: an `http`, `https`, `ws` or `wss` address, a command line, a name in an `mcp.json` or
+    /// `trunkline.toml` (with the feature `config`), or a server in this process.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] with everything that was tried, or [`Error::Unauthorized`].
+    /// As [`Builder::connect`].
     pub async fn connect(target: impl Into<Target>) -> Result<Self, Error> {
         Self::builder().connect(target).await
     }

@@ -51,6 +51,12 @@ pub enum Error {
         /// Whether the server may have done what it was asked to.
         may_have_run: bool,
     },
+    /// The server sent a message above the limit, [`Limits::message_bytes`](crate::Limits::message_bytes).
+    #[error("the server sent a message of more than {limit} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// What the server sent is not what the protocol, or its own schema, promises.
     #[error("the server's answer makes no sense: {0}")]
     Malformed(String),
@@ -90,7 +96,7 @@ impl Error {
     /// Reports whether the server may have done what it was asked to, although there is no answer.
     pub fn may_have_run(&self) -> bool {
         match self {
-            Self::TimedOut { .. } | Self::Malformed(_) => true,
+            Self::TimedOut { .. } | Self::TooLong { .. } | Self::Malformed(_) => true,
             Self::Closed { may_have_run, .. } | Self::Status { may_have_run, .. } => *may_have_run,
             _ => false,
         }
@@ -108,6 +114,7 @@ impl From<Loss> for Error {
             },
             LossKind::Unauthorized { status, challenge } => Self::Unauthorized { status, challenge },
             LossKind::Status { status, excerpt } => Self::Status { status, excerpt, may_have_run },
+            LossKind::TooLong { limit } => Self::TooLong { limit },
             LossKind::Malformed(problem) => Self::Malformed(problem),
         }
     }

@@ -9,6 +9,8 @@ mod call;
 mod carrier;
 mod check;
 mod client;
+#[cfg(feature = "config")]
+pub mod config;
 mod connect;
 mod edge;
 mod error;
@@ -31,7 +33,7 @@ pub use self::call::{
     Suspended,
 };
 pub use self::client::{Client, ServerInfo};
-pub use self::connect::{Attempt, Verdicts};
+pub use self::connect::{Attempt, OverHttp, Verdicts};
 pub use self::error::{Error, Refused, Unreachable};
 pub use self::input::{InputHandler, Origin};
 pub use self::limits::Limits;

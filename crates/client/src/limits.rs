@@ -47,6 +47,20 @@ pub struct Limits {
     pub reopen_after: Duration,
 }
 
+impl Limits {
+    /// Lets a server be silent for so long, and lets nothing end sooner because of another bound.
+    #[must_use]
+    pub fn silent_for(self, silent_for: Duration) -> Self {
+        Self {
+            silent_for,
+            call_at_most: self.call_at_most.max(silent_for),
+            connect_within: silent_for,
+            probe_within: self.probe_within.min(silent_for),
+            ..self
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

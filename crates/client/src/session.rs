@@ -4,13 +4,15 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::FuturesUnordered;
 use futures_util::stream::StreamExt as _;
-use trunkline_protocol::{Refusal, Request};
+use tokio::time::Instant;
+use trunkline_protocol::{Method, Refusal, Request};
 
-use crate::call::AnswerFuture;
+use crate::call::{AnswerFuture, Call};
 use crate::carrier::{AsideEvent, AsideReceiver, Asked};
 use crate::client::{Inner, Session};
 use crate::input::Origin;
@@ -70,6 +72,7 @@ impl Inner {
 pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Output = ()> + Send + use<> {
     let inner = Arc::downgrade(inner);
     let mut answering = FuturesUnordered::new();
+    let mut patience = Patience::default();
     async move {
         loop {
             let event = std::future::poll_fn(|cx| {
@@ -100,6 +103,9 @@ pub(crate) fn listen(inner: &Arc<Inner>, aside: AsideReceiver) -> impl Future<Ou
                     answering.push(answer(&inner, &client, request, has_room));
                 }
                 Event::Aside(AsideEvent::Interrupted) => client.changed(&Change::Missed),
+                Event::Aside(AsideEvent::Forgotten) => {
+                    answering.push(look_for_session(&inner, patience.next(&client)));
+                }
                 Event::Aside(AsideEvent::Closed) => {
                     client.changes.close();
                     client.over.notify_waiters();
@@ -115,6 +121,43 @@ enum Event {
     Adopted(BoxFuture<'static, ()>),
     /// A resource that nobody watches any more.
     Abandoned(String),
+}
+
+/// How long it is waited before a session that seems to be forgotten is looked for.
+#[derive(Debug, Default)]
+struct Patience {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Patience {
+    /// The longest wait.
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    /// Doubles the wait, unless the last one was long ago: a server that forgets every session is not asked for ever.
+    fn next(&mut self, client: &Inner) -> Duration {
+        let now = Instant::now();
+        let shortest = client.plan.limits.reopen_after;
+        let wait = match self.last {
+            Some((when, waited)) if now - when < waited * 10 => (waited * 2).min(Self::LONGEST),
+            _ => shortest,
+        };
+        self.last = Some((now, wait));
+        wait
+    }
+}
+
+/// Asks whether the session is still there, after a while; one that is not is opened again by that.
+///
+/// A server that only has no stream to listen to is not to lose its session because of it.
+fn look_for_session(inner: &Weak<Inner>, after: Duration) -> BoxFuture<'static, ()> {
+    let inner = inner.clone();
+    Box::pin(async move {
+        tokio::time::sleep(after).await;
+        let Some(client) = inner.upgrade() else { return };
+        if let Err(error) = client.run(&Call::of(Method::Ping), None).await {
+            tracing::debug!(%error, "the session could not be looked for");
+        }
+    })
 }
 
 /// Tells the server that a resource is no longer watched.

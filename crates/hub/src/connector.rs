@@ -1,10 +1,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use trunkline_client::config::{over_http, target};
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
-use trunkline_config::{Endpoint, Program, Reach, ServerConfig, Wire};
+use trunkline_config::{Reach, ServerConfig};
 use trunkline_server::Handler;
-use trunkline_transport::{Command, Target, Url, UrlError};
 
 /// Connects to the servers of a configuration.
 ///
@@ -31,7 +31,7 @@ pub struct Dial {
 
 impl Connector for Dial {
     fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
-        let builder = builder.verdicts(self.verdicts.clone());
+        let builder = builder.verdicts(self.verdicts.clone()).over_http(over_http(&server.reach));
         let builder = match &server.reach {
             Reach::Program(_) => builder,
             Reach::Endpoint(endpoint) => endpoint
@@ -47,40 +47,6 @@ impl Connector for Dial {
             }
         }
     }
-}
-
-/// Returns what a client connects to in order to reach a server, headers not included.
-///
-/// # Errors
-/// The address is none.
-pub fn target(reach: &Reach) -> Result<Target, UrlError> {
-    match reach {
-        Reach::Program(program) => Ok(Target::Command(command(program))),
-        Reach::Endpoint(endpoint) => address(endpoint).map(Target::Url),
-    }
-}
-
-fn command(program: &Program) -> Command {
-    let arguments = program.args.iter().map(|argument| argument.expose().to_owned());
-    let mut command = Command::new(program.command.expose()).args(arguments);
-    for (name, value) in &program.env {
-        command = command.env(name.clone(), value.expose().to_owned());
-    }
-    match program.folder() {
-        Some(folder) => command.current_dir(folder),
-        None => command,
-    }
-}
-
-/// Returns the address to dial; one that is said to be a WebSocket may be written as that of HTTP.
-fn address(endpoint: &Endpoint) -> Result<Url, UrlError> {
-    let written = endpoint.url.expose();
-    let spelled = match (endpoint.wire, written.split_once("://")) {
-        (Wire::WebSocket, Some(("http", rest))) => format!("ws://{rest}"),
-        (Wire::WebSocket, Some(("https", rest))) => format!("wss://{rest}"),
-        _ => written.to_owned(),
-    };
-    spelled.parse()
 }
 
 impl fmt::Debug for Dial {

@@ -12,7 +12,7 @@ mod registry;
 mod relay;
 mod upstream;
 
-pub use self::connector::{Connector, Dial, target};
+pub use self::connector::{Connector, Dial};
 pub use self::hub::{Applied, Hub, ManageError, Switch, Toggled};
 pub use self::limits::HubLimits;
 pub use self::names::{Collision, Kind, NameTemplate, NameTemplateError};

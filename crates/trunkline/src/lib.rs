@@ -19,7 +19,8 @@
 //! # }
 //! ```
 //!
-//! A client connects to whatever is there: an address, a command line, or a server in the same process.
+//! A client connects to whatever is there: an address, a command line, a name in an `mcp.json`, or a server in the same
+//! process.
 //!
 #![cfg_attr(feature = "client", doc = "```")]
 #![cfg_attr(not(feature = "client"), doc = "```ignore")]

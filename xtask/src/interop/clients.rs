@@ -84,6 +84,14 @@ pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows) -> Outcome
     Ok(ran)
 }
 
+/// Prepares a client that does what it is told.
+pub(super) fn told(tools: &Tools, name: &str, mode: &str, url: &str) -> Outcome<Command> {
+    let client = CLIENTS.iter().find(|client| client.name == name).ok_or("there is no such client")?;
+    let mut command = interpreter(tools, client);
+    command.args(["--told", "--mode", mode, "--url", url]);
+    Ok(command)
+}
+
 fn interpreter(tools: &Tools, client: &Client) -> Command {
     let python = root().join("interop/python").join(client.script);
     let (program, script): (&Path, PathBuf) = match client.name {

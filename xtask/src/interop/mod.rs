@@ -1,11 +1,13 @@
 //! `cargo xtask interop`: the clients of others against our server, and our client and command against their servers.
 
 mod clients;
+pub(crate) mod morning;
 mod row;
 mod script;
 mod servers;
 
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::clients::Target;
 use self::row::{Rows, print_table};
@@ -78,12 +80,21 @@ fn at(url: Option<String>, command: Vec<String>) -> Vec<Target> {
     targets
 }
 
-/// Copies the Node scripts to where Node finds their packages: it looks only in folders above a script.
-fn copy_scripts(tools: &Tools) -> Outcome {
-    for entry in fs::read_dir(root().join("interop/node"))? {
-        let path = entry?.path();
-        if let (Some(name), Some("mjs")) = (path.file_name(), path.extension().and_then(|end| end.to_str())) {
-            fs::copy(&path, tools.node_folder.join(name))?;
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Copies the Node scripts, and what they show, to where Node finds their packages: it looks only in folders above a script.
+pub(crate) fn copy_scripts(tools: &Tools) -> Outcome {
+    for (folder, end) in
+        [("interop/node", "mjs"), ("conformance/assets", "png"), ("conformance/assets", "wav")]
+    {
+        for entry in fs::read_dir(root().join(folder))? {
+            let path = entry?.path();
+            if let (Some(name), true) = (path.file_name(), path.extension().is_some_and(|found| found == end))
+            {
+                fs::copy(&path, tools.node_folder.join(name))?;
+            }
         }
     }
     Ok(())

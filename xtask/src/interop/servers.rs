@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+use super::lock;
 use super::row::{Row, Rows};
 use super::script::{self, Ran};
 use crate::fixture::{self, START_LIMIT};
@@ -101,11 +102,11 @@ const SERVERS: &[Server] = &[
     },
 ];
 
-fn node(tools: &Tools, script: &str) -> Vec<PathBuf> {
+pub(super) fn node(tools: &Tools, script: &str) -> Vec<PathBuf> {
     vec![tools.node.clone(), tools.node_folder.join(script)]
 }
 
-fn npm(tools: &Tools, package: &str) -> Vec<PathBuf> {
+pub(super) fn npm(tools: &Tools, package: &str) -> Vec<PathBuf> {
     let folder = tools.node_folder.join("node_modules/@modelcontextprotocol").join(package);
     vec![tools.node.clone(), folder.join("dist/index.js")]
 }
@@ -166,10 +167,6 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
 
 fn take<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
     lock(queue).pop_front()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Lists by what, and in which modes, a server is driven over a transport.

@@ -2,15 +2,17 @@
 //!
 //! A hub listens at a place that follows from its configuration file, so that whoever knows the file finds the hub.
 
-// The commands that act on a running hub are its users.
-#[allow(dead_code, reason = "what is not used yet is used by commands to come")]
 mod client;
-#[allow(dead_code, reason = "what is not used yet is used by commands to come")]
 mod place;
-#[allow(dead_code, reason = "what is not used yet is used by commands to come")]
 mod protocol;
+#[cfg(unix)]
+mod socket;
 
-#[allow(unused_imports, reason = "what is not used yet is used by commands to come")]
 pub(crate) use self::client::{AdminError, Hub};
-#[allow(unused_imports, reason = "what is not used yet is used by commands to come")]
-pub(crate) use self::protocol::{Applied, ServerState};
+#[cfg(unix)]
+pub(crate) use self::place::of_config;
+pub(crate) use self::protocol::ServerState;
+#[cfg(unix)]
+pub(crate) use self::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request};
+#[cfg(unix)]
+pub(crate) use self::socket::AdminSocket;

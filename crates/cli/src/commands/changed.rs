@@ -27,21 +27,26 @@ pub(super) struct Difference {
 }
 
 impl Catalogue {
-    /// Reads the lists that are to be watched, as far as the server has them.
+    /// Reads the lists that are to be watched, as far as the server has them, and says what has become of each.
     ///
     /// # Errors
     /// The server cannot be reached any more.
-    pub(super) async fn take_up(&mut self, watch: &Watch, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn take_up(
+        &mut self,
+        watch: &Watch,
+        session: &Session,
+    ) -> Result<Vec<(&'static str, Difference)>, Failure> {
+        let mut changed = Vec::new();
         if watch.tools {
-            self.tools(session).await?;
+            changed.push(("tools", self.tools(session).await?));
         }
         if watch.prompts {
-            self.prompts(session).await?;
+            changed.push(("prompts", self.prompts(session).await?));
         }
         if watch.resources {
-            self.resources(session).await?;
+            changed.push(("resources", self.resources(session).await?));
         }
-        Ok(())
+        Ok(changed)
     }
 
     pub(super) async fn tools(&mut self, session: &Session) -> Result<Difference, Failure> {
@@ -86,6 +91,11 @@ fn replace(known: &mut BTreeMap<String, String>, now: BTreeMap<String, String>) 
 }
 
 impl Difference {
+    /// Reports whether the list is as it was.
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+
     /// Writes the difference for programs.
     pub(super) fn to_json(&self, list: &str) -> Value {
         json!({ "change": list, "added": self.added, "removed": self.removed, "changed": self.changed })

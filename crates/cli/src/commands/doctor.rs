@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,10 +7,10 @@ use trunkline_client::{Attempt, Client, Error};
 
 use super::info::{capability_words, era};
 use crate::connect::{
-    AskArgs, ConnectArgs, Person, Resolved, Words, builder, failed_to_connect, help, in_runtime, interrupted,
-    leave, print, resolve, shows_credentials,
+    AskArgs, ConnectArgs, Person, Resolved, TargetArgs, builder, failed_to_connect, help, in_runtime,
+    interrupted, leave, output_line, print, resolve, shows_credentials,
 };
-use crate::doctor::{Report, look_at_offers, look_at_speed, look_at_way};
+use crate::doctor::{Report, Strays, look_at_offers, look_at_speed, look_at_way};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::signals::Signals;
@@ -24,10 +23,8 @@ use crate::terminal::{Screen, Sheet, visible_line};
     after_help = help("It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Exit with 1 if there are warnings, too
     #[arg(long)]
     strict: bool,
@@ -40,7 +37,7 @@ pub(crate) struct DoctorArgs {
 /// # Errors
 /// It cannot be reached, or something is wrong with it.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     in_runtime(args.connect.json, async |signals| examine(args, words.target, signals).await)
 }
@@ -63,7 +60,7 @@ async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Re
     };
     print(&text)?;
     let client = examined?;
-    leave(client, signals).await?;
+    leave(client, &screen, signals).await?;
     if report.has_problems() || (args.strict && report.has_warnings()) {
         return Err(Failure::new(Exit::Failed, report.summary()));
     }
@@ -80,13 +77,23 @@ async fn look(
 ) -> Result<Client, Failure> {
     look_at_way(resolved, args.connect.reach.timeout, report).await?;
     let person = Person::new(&args.connect, &AskArgs::default(), Arc::clone(screen))?;
-    let builder = builder(&args.connect, resolved, &person, screen)?;
+    let strays = Strays::default();
+    let builder = {
+        let (strays, screen, verbose) = (strays.clone(), Arc::clone(screen), args.connect.verbose);
+        builder(&args.connect, resolved, &person, &screen)?.on_line(move |line| {
+            strays.note(line);
+            if verbose {
+                screen.say(&output_line(line));
+            }
+        })
+    };
     let shown = shows_credentials(&args.connect.reach, resolved);
     let begun = Instant::now();
     let client = match builder.connect(resolved.target.clone()).await {
         Ok(client) => client,
         Err(error) => {
             tell_of_failure(&error, shown, report);
+            strays.tell(report);
             return Err(failed_to_connect(error, &resolved.label).in_short());
         }
     };
@@ -115,6 +122,7 @@ async fn look(
     report.good("capabilities", &capability_words(&server.capabilities));
     look_at_speed(&client, report).await;
     look_at_offers(&client, report).await;
+    strays.tell(report);
     Ok(client)
 }
 
@@ -129,7 +137,9 @@ fn tell_of_failure(error: &Error, shown: bool, report: &mut Report) {
     match error {
         Error::Unreachable(unreachable) => {
             tell_of_attempts(&unreachable.attempts, report);
-            report.problem("protocol", &unreachable.cause);
+            let mut lines = unreachable.cause.lines();
+            report.problem("protocol", lines.next().unwrap_or_default());
+            lines.for_each(|line| report.absent("", line));
         }
         Error::Unauthorized { status, challenge } => {
             let what = if shown { "the credentials were refused" } else { "credentials are asked for" };

@@ -39,7 +39,18 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let file = FromFile::read(args.config.as_deref())?;
     let command = file.command(&args.name)?;
-    let prepared = if args.words.is_empty() { None } else { Some(prepare(command, &args.words)?) };
+    let arguments = match args.words.as_slice() {
+        [] => Map::new(),
+        words => arguments(command, words)?,
+    };
+    let prepared = command.prepare(&arguments);
+    if !args.words.is_empty() {
+        prepared.map_err(|error| Failure::new(Exit::Usage, error))?;
+    }
+    let shown = FromFile::read_shown(args.config.as_deref())?;
+    let command = shown.command(&args.name)?;
+    // Without arguments it is shown as it would run without any, if it would.
+    let prepared = command.prepare(&arguments).ok();
     if args.json {
         let told = as_json(command, prepared.as_ref(), file.commands.policy());
         return print(&format!("{}\n", one_line(&Raw::from(&told))));
@@ -47,12 +58,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     print(&as_text(command, prepared.as_ref(), file.commands.policy()))
 }
 
-fn prepare(command: &Described, words: &[String]) -> Result<Prepared, Failure> {
+fn arguments(command: &Described, words: &[String]) -> Result<Map<String, Value>, Failure> {
     let shape = Shape::read(&Raw::from(&command.schema()));
     let arguments = read_arguments(words, None, &shape, &mut read_input)?;
-    let arguments: Map<String, Value> =
-        arguments.decode().map_err(|error| Failure::new(Exit::Usage, format!("the arguments: {error}")))?;
-    command.prepare(&arguments).map_err(|error| Failure::new(Exit::Usage, error))
+    arguments.decode().map_err(|error| Failure::new(Exit::Usage, format!("the arguments: {error}")))
 }
 
 fn as_json(command: &Described, prepared: Option<&Prepared>, policy: &Policy) -> Value {
@@ -66,6 +75,8 @@ fn as_json(command: &Described, prepared: Option<&Prepared>, policy: &Policy) ->
         "argv": prepared.map(Prepared::words),
         "variables": prepared.map(|prepared| prepared.variables().iter().map(|(name, _)| name).collect::<Vec<_>>()),
         "folder": command.folder().display().to_string(),
+        "environment": command.environment(),
+        "annotations": annotations(command),
         "timeoutMs": limits.within.map(|within| within.as_millis()),
         "outputBytes": limits.stdout_bytes,
         "asks": prepared.and_then(|prepared| command.question(prepared)),
@@ -83,12 +94,14 @@ fn as_text(command: &Described, prepared: Option<&Prepared>, policy: &Policy) ->
         String::new(),
         format!("runs     {}", quoted(&command.template())),
         format!("in       {}", command.folder().display()),
+        format!("with     {}", listed(&command.environment())),
         format!(
             "within   {:?}, at most {} bytes of output",
             limits.within.unwrap_or_default(),
             limits.stdout_bytes
         ),
         format!("policy   {decision}"),
+        format!("hints    {}", hints(command)),
     ];
     if let Some(prepared) = prepared {
         lines.push(String::new());
@@ -104,6 +117,38 @@ fn as_text(command: &Described, prepared: Option<&Prepared>, policy: &Policy) ->
     lines.push("arguments:".to_owned());
     lines.push(pretty(&Raw::from(&command.schema())));
     lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Lists names; those of variables, since their values may be secrets.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "a minimal environment".to_owned(),
+        names => format!("a minimal environment and {}", visible_line(&names.join(", "))),
+    }
+}
+
+fn annotations(command: &Described) -> Value {
+    let hints = command.annotations();
+    json!({
+        "readOnlyHint": hints.read_only, "destructiveHint": hints.destructive,
+        "idempotentHint": hints.idempotent, "openWorldHint": hints.open_world,
+    })
+}
+
+fn hints(command: &Described) -> String {
+    let hints = command.annotations();
+    let each = [
+        ("read-only", hints.read_only),
+        ("destructive", hints.destructive),
+        ("idempotent", hints.idempotent),
+        ("open world", hints.open_world),
+    ];
+    let said = each.into_iter().filter_map(|(name, hint)| match hint? {
+        true => Some(name.to_owned()),
+        false => Some(format!("not {name}")),
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
 }
 
 /// Writes words such that one can see where each begins and ends.

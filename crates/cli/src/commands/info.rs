@@ -1,12 +1,10 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use serde_json::json;
 use trunkline_client::ServerInfo;
 use trunkline_protocol::Era;
 use trunkline_protocol::model::ServerCapabilities;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::one_line;
 use crate::terminal::{Sheet, pad, visible, visible_line};
@@ -18,10 +16,8 @@ use crate::terminal::{Sheet, pad, visible, visible_line};
     after_help = help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
 )]
 pub(crate) struct InfoArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -31,7 +27,7 @@ pub(crate) struct InfoArgs {
 /// # Errors
 /// The server cannot be reached.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| tell(session))
 }
@@ -50,7 +46,7 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
         let mut lines = words.lines();
         let first = lines.next().unwrap_or_default();
         text.push_str(&format!("{} {first}\n", sheet.style.bold(&pad(what, 13))));
-        lines.for_each(|more| text.push_str(&format!("{} {more}\n", pad("", 13))));
+        lines.for_each(|more| text.push_str(&format!("{}\n", format!("{} {more}", pad("", 13)).trim_end())));
     };
     if let Some(identity) = &server.identity {
         let title = identity.title.as_deref().filter(|title| *title != identity.name);
@@ -68,11 +64,11 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
     line("revision", &format!("{} ({})", server.revision, era(server)));
     line("transport", server.transport);
     line("capabilities", &capability_words(&server.capabilities));
-    if let Some(instructions) = &server.instructions {
-        line("instructions", &visible(instructions));
-    }
     for attempt in &server.attempts {
         line("tried", &format!("{}: {}", visible_line(&attempt.what), visible_line(&attempt.outcome)));
+    }
+    if let Some(instructions) = &server.instructions {
+        line("instructions", &visible(instructions));
     }
     text
 }

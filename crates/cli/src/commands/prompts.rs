@@ -1,14 +1,11 @@
-use std::ffi::OsString;
-
 use clap::Args;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use super::listed::Listed;
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
 use crate::schema::prompt_signature;
-use crate::terminal::{first_line, fit, visible_line};
-
-use super::tools::left_out_line;
+use crate::terminal::{first_line, fit, visible_line, wrap};
 
 /// List the prompts of a server as signatures
 #[derive(Debug, Args)]
@@ -17,10 +14,8 @@ use super::tools::left_out_line;
     after_help = help("Examples:\n  trunkline prompts https://example.com/mcp\n  trunkline prompts --json -- npx -y some-server")
 )]
 pub(crate) struct PromptsArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -30,24 +25,27 @@ pub(crate) struct PromptsArgs {
 /// # Errors
 /// The server cannot be reached, or has none.
 pub(crate) fn run(args: &PromptsArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
 }
 
 async fn list(session: &Session) -> Result<(), Failure> {
-    let prompts = session.client.prompts().await.map_err(failed)?;
-    for left_out in &prompts.left_out {
-        session.screen.say(&left_out_line("prompt", left_out));
-    }
+    let declared = session.client.server().capabilities.prompts.is_some();
+    let prompts = Listed::new(session.client.prompts().await, declared)?;
+    prompts.tell_of_left_out("prompt", session);
+    let prompts = prompts.items();
     if session.args.json {
         return print(&format!("{}\n", array(prompts.iter().map(trunkline_client::Received::raw))));
+    }
+    if prompts.is_empty() {
+        session.screen.say("the server lists no prompts\n");
     }
     let sheet = session.sheet;
     let columns = sheet.columns.saturating_sub(4);
     let mut text = String::new();
-    for prompt in prompts.iter() {
-        text.push_str(&format!("{}\n", sheet.style.bold(&prompt_signature(prompt))));
+    for prompt in prompts {
+        text.push_str(&format!("{}\n", sheet.style.bold(&wrap(&prompt_signature(prompt), sheet.columns, 8))));
         if let Some(line) = prompt.description.as_deref().map(first_line).filter(|line| !line.is_empty()) {
             text.push_str(&format!("    {}\n", fit(&line, columns)));
         }

@@ -1,15 +1,11 @@
-use std::ffi::OsString;
-
 use clap::Args;
-use trunkline_client::Error;
 use trunkline_protocol::model::{Resource, ResourceTemplate};
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use super::listed::Listed;
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
-use crate::terminal::{first_line, table, visible_line};
-
-use super::tools::left_out_line;
+use crate::terminal::{first_line, table_by_first, visible_line};
 
 /// List the resources of a server, and the templates of their URIs
 #[derive(Debug, Args)]
@@ -18,10 +14,8 @@ use super::tools::left_out_line;
     after_help = help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
 )]
 pub(crate) struct ResourcesArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -31,41 +25,39 @@ pub(crate) struct ResourcesArgs {
 /// # Errors
 /// The server cannot be reached, or has none.
 pub(crate) fn run(args: &ResourcesArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
 }
 
 async fn list(session: &Session) -> Result<(), Failure> {
-    let resources = session.client.resources().await.map_err(failed)?;
+    let declared = session.client.server().capabilities.resources.is_some();
+    let resources = Listed::new(session.client.resources().await, declared)?;
     // A server need not have templates in order to have resources.
-    let templates = match session.client.templates().await {
-        Ok(templates) => Some(templates),
-        Err(Error::Refused(_) | Error::Unsupported(_)) => None,
-        Err(error) => return Err(failed(error)),
-    };
-    let left_out = resources.left_out.iter().chain(templates.iter().flat_map(|list| &list.left_out));
-    for left_out in left_out {
-        session.screen.say(&left_out_line("resource", left_out));
-    }
-    let templates = templates.as_ref().map_or([].as_slice(), |templates| templates);
+    let templates = Listed::optional(session.client.templates().await)?;
+    resources.tell_of_left_out("resource", session);
+    templates.tell_of_left_out("template", session);
+    let (resources, templates) = (resources.items(), templates.items());
     if session.args.json {
         let resources = array(resources.iter().map(trunkline_client::Received::raw));
         let templates = array(templates.iter().map(trunkline_client::Received::raw));
         return print(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
     }
+    if resources.is_empty() && templates.is_empty() {
+        session.screen.say("the server lists no resources\n");
+    }
     let sheet = session.sheet;
     let rows: Vec<_> = resources.iter().map(|resource| resource_row(resource)).collect();
     let mut text = String::new();
     if !rows.is_empty() {
-        text.push_str(&table(&head("URI"), &rows, sheet.columns));
+        text.push_str(&table_by_first(&head("URI"), &rows, sheet.columns));
     }
     let rows: Vec<_> = templates.iter().map(|template| template_row(template)).collect();
     if !rows.is_empty() {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&table(&head("TEMPLATE"), &rows, sheet.columns));
+        text.push_str(&table_by_first(&head("TEMPLATE"), &rows, sheet.columns));
     }
     print(&text)
 }

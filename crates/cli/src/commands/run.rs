@@ -13,7 +13,7 @@ use crate::described::FromFile;
 use crate::exit::{Exit, Failure};
 use crate::render::{one_line, pieces_of_call};
 use crate::schema::{Shape, read_arguments};
-use crate::terminal::Style;
+use crate::terminal::{Style, visible};
 
 /// Run a command that is described in trunkline.toml
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ An argument is name=value, name:=json, name=@file or @file, by what the file\n\
 says of it; `trunkline help arguments` and `trunkline explain NAME` say more.\n\n\
 Examples:\n  \
 trunkline run log count=5\n  \
-trunkline run push branch=main --answer accept")]
+trunkline run push branch=main --answer confirm=true")]
 pub(crate) struct RunArgs {
     /// The command, the name of a table [commands.NAME]
     name: String,
@@ -79,6 +79,12 @@ async fn call(args: &RunArgs, arguments: Raw, session: &Session) -> Result<(), F
             .map(|piece| piece.show(session.sheet.columns, Style::PLAIN))
             .collect::<String>()
     };
+    if !result.is_error
+        && let Some(stderr) = result.meta.as_ref().and_then(|meta| meta.get("trunkline/stderr"))
+    {
+        // What a command says beside its result is for the person at the terminal, not for whoever reads on.
+        session.screen.say(&visible(&stderr.decode::<String>().unwrap_or_default()));
+    }
     match (result.is_error, args.json) {
         (true, _) => {
             Err(Failure::new(Exit::Failed, format!("`{}` failed: {}", args.name, said().trim_end())))

@@ -1,14 +1,13 @@
-use std::ffi::OsString;
-
 use clap::Args;
-use trunkline_client::{LeftOut, Received};
+use trunkline_client::Received;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use super::listed::Listed;
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
-use crate::terminal::{Sheet, first_line, fit, visible, visible_line};
+use crate::terminal::{Sheet, first_line, fit, visible, visible_line, wrap};
 
 /// List the tools of a server as signatures
 #[derive(Debug, Args)]
@@ -17,10 +16,8 @@ use crate::terminal::{Sheet, first_line, fit, visible, visible_line};
     after_help = help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
 )]
 pub(crate) struct ToolsArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Print descriptions and schemas whole
     #[arg(long)]
     schema: bool,
@@ -36,7 +33,7 @@ pub(crate) struct ToolsArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the tools.
 pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     let names = words.rest;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {
         list(args, &names, session).await
@@ -44,11 +41,10 @@ pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
 }
 
 async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(), Failure> {
-    let all = session.client.tools().await.map_err(failed)?;
-    for left_out in &all.left_out {
-        session.screen.say(&left_out_line("tool", left_out));
-    }
-    let chosen = choose(&all, names)?;
+    let declared = session.client.server().capabilities.tools.is_some();
+    let all = Listed::new(session.client.tools().await, declared)?;
+    all.tell_of_left_out("tool", session);
+    let chosen = choose(all.items(), names)?;
     if let Some(vendor) = args.format {
         let tools: Vec<&Tool> = chosen.iter().map(|tool| &***tool).collect();
         let (value, renamed) = export(&tools, vendor);
@@ -59,6 +55,9 @@ async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(
     }
     if session.args.json {
         return print(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
+    }
+    if chosen.is_empty() {
+        session.screen.say("the server lists no tools\n");
     }
     let show = if args.schema { show_whole } else { show_short };
     print(&chosen.iter().map(|tool| show(tool, session.sheet)).collect::<String>())
@@ -81,20 +80,20 @@ pub(crate) fn unknown_tool(name: &str, all: &[Received<Tool>]) -> Failure {
     failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
 }
 
-/// Says that something was left out of a list, and why.
-pub(crate) fn left_out_line(kind: &str, left_out: &LeftOut) -> String {
-    format!("{kind} `{}` is left out: {}\n", visible_line(&left_out.name), visible_line(&left_out.reason))
-}
-
 fn show_short(tool: &Received<Tool>, sheet: Sheet) -> String {
     let description = tool.description.as_deref().map(first_line).filter(|line| !line.is_empty());
     let description =
         description.map(|line| format!("    {}\n", fit(&line, sheet.columns.saturating_sub(4))));
-    format!("{}\n{}", sheet.style.bold(&tool_signature(tool)), description.unwrap_or_default())
+    format!("{}\n{}", head(tool, sheet), description.unwrap_or_default())
+}
+
+/// Writes the signature; what does not fit on its line stands farther in than what is said about it.
+fn head(tool: &Tool, sheet: Sheet) -> String {
+    sheet.style.bold(&wrap(&tool_signature(tool), sheet.columns, 8))
 }
 
 fn show_whole(tool: &Received<Tool>, sheet: Sheet) -> String {
-    let mut text = format!("{}\n", sheet.style.bold(&tool_signature(tool)));
+    let mut text = format!("{}\n", head(tool, sheet));
     for (what, words) in [("title", &tool.title), ("description", &tool.description)] {
         if let Some(words) = words {
             text.push_str(&section(what, visible(words).trim_end()));
@@ -124,6 +123,7 @@ fn section(what: &str, words: &str) -> String {
 }
 
 fn hint_words(hints: &ToolAnnotations) -> String {
+    let hints = hints.as_meant();
     let said = [
         (hints.read_only, "read-only", "not read-only"),
         (hints.destructive, "destructive", "not destructive"),

@@ -1,12 +1,10 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::{Change, Watch};
 
-use super::changed::Catalogue;
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use super::changed::{Catalogue, Difference};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::terminal::visible_line;
@@ -20,10 +18,8 @@ Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
 trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
 )]
 pub(crate) struct WatchArgs {
-    #[arg(hide = true, value_name = "TARGET URI")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Watch the list of tools
     #[arg(long)]
     tools: bool,
@@ -45,7 +41,7 @@ pub(crate) struct WatchArgs {
 /// # Errors
 /// The server cannot be reached, tells of nothing, or goes away.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     let watch = wanted(args, words.rest);
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {
         follow(watch, args.count, session).await
@@ -73,8 +69,8 @@ async fn follow(watch: Watch, count: Option<u64>, session: &Session) -> Result<(
         let Some(change) = changes.next().await else {
             return Err(Failure::new(Exit::Unreachable, "the server has ended the connection"));
         };
-        let line = tell(&change, &mut catalogue, session).await?;
-        print(&format!("{line}\n"))?;
+        let lines = tell(&change, &watch, &mut catalogue, session).await?;
+        print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
         told += 1;
     }
     Ok(())
@@ -98,19 +94,34 @@ fn begun(wanted: &Watch, honoured: &Watch) -> String {
     format!("watching {}{missing}\n", agreed.join(", "))
 }
 
-async fn tell(change: &Change, catalogue: &mut Catalogue, session: &Session) -> Result<String, Failure> {
+async fn tell(
+    change: &Change,
+    watch: &Watch,
+    catalogue: &mut Catalogue,
+    session: &Session,
+) -> Result<Vec<String>, Failure> {
     let json = session.args.json;
-    let list = |name: &str, difference: super::changed::Difference| {
+    let list = |name: &str, difference: &Difference| {
         if json { line(&difference.to_json(name)) } else { format!("{name}: {difference}") }
     };
     Ok(match change {
-        Change::Tools => list("tools", catalogue.tools(session).await?),
-        Change::Prompts => list("prompts", catalogue.prompts(session).await?),
-        Change::Resources => list("resources", catalogue.resources(session).await?),
-        Change::Resource(uri) if json => line(&json!({ "change": "resource", "uri": uri })),
-        Change::Resource(uri) => format!("resource: {}", visible_line(uri)),
-        _ if json => line(&json!({ "change": "missed" })),
-        _ => "missed: the server could not be heard for a while; anything may have changed".to_owned(),
+        Change::Tools => vec![list("tools", &catalogue.tools(session).await?)],
+        Change::Prompts => vec![list("prompts", &catalogue.prompts(session).await?)],
+        Change::Resources => vec![list("resources", &catalogue.resources(session).await?)],
+        Change::Resource(uri) if json => vec![line(&json!({ "change": "resource", "uri": uri }))],
+        Change::Resource(uri) => vec![format!("resource: {}", visible_line(uri))],
+        _ => {
+            let missed = if json {
+                line(&json!({ "change": "missed" }))
+            } else {
+                "missed: the server could not be heard for a while; anything may have changed".to_owned()
+            };
+            // What has become of the lists can be found out; what was read of a resource is with whoever read it.
+            let changed = catalogue.take_up(watch, session).await?;
+            let changed = changed.iter().filter(|(_, difference)| !difference.is_empty());
+            let lists = changed.map(|(name, difference)| list(name, difference));
+            std::iter::once(missed).chain(lists).collect()
+        }
     })
 }
 

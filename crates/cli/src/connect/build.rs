@@ -1,6 +1,6 @@
 use std::sync::Arc;
-use std::time::Duration;
 
+use trunkline_client::transport::process::{Line, Source};
 use trunkline_client::{Builder, Client, Limits, LogMessage};
 
 use super::options::ConnectArgs;
@@ -10,6 +10,10 @@ use super::way::Way;
 use crate::exit::Failure;
 use crate::render::one_line;
 use crate::terminal::{Screen, visible_line};
+
+/// How long a message of a server may be, unless somebody says otherwise: pictures and sounds are long, and there is one
+/// server to hold them for.
+const LONGEST_MESSAGE: usize = 64 << 20;
 
 /// Prepares a connection by the options of the command line, and by what the configuration says beside.
 ///
@@ -22,8 +26,14 @@ pub(crate) fn builder(
     screen: &Arc<Screen>,
 ) -> Result<Builder, Failure> {
     let mut builder = Way::new(&args.reach, resolved)?.prepare(Client::builder().input(person.clone()));
-    if let Some(timeout) = args.reach.timeout.or(resolved.timeout()) {
-        builder = builder.limits(limits(timeout));
+    let limits = Limits { message_bytes: args.max_message.unwrap_or(LONGEST_MESSAGE), ..Limits::default() };
+    builder = builder.limits(match args.reach.timeout.or(resolved.timeout()) {
+        Some(timeout) => limits.silent_for(timeout),
+        None => limits,
+    });
+    if args.verbose {
+        let screen = Arc::clone(screen);
+        builder = builder.on_line(move |line| screen.say(&output_line(line)));
     }
     if let Some(level) = args.log_level {
         let screen = Arc::clone(screen);
@@ -36,16 +46,13 @@ pub(crate) fn builder(
     Ok(builder)
 }
 
-/// Lets a server be silent for as long as it was said; nothing may then end sooner because of another limit.
-fn limits(silent_for: Duration) -> Limits {
-    let usual = Limits::default();
-    Limits {
-        silent_for,
-        call_at_most: usual.call_at_most.max(silent_for),
-        connect_within: silent_for,
-        probe_within: usual.probe_within.min(silent_for),
-        ..usual
-    }
+/// Writes a line of a program's output for a person.
+pub(crate) fn output_line(line: &Line<'_>) -> String {
+    let source = match line.source {
+        Source::Stdout => "stdout",
+        Source::Stderr => "stderr",
+    };
+    format!("{source}: {}\n", visible_line(&line.text))
 }
 
 /// Writes a message of a server's log for a person.

@@ -4,6 +4,9 @@ use trunkline_client::{Attempt, Error};
 
 use crate::exit::{Exit, Failure};
 
+/// The code by which a server says that it does not have a method.
+const METHOD_NOT_FOUND: i64 = -32601;
+
 /// Turns what went wrong between us and a server into words and an exit code.
 pub(crate) fn failed(error: Error) -> Failure {
     match error {
@@ -22,6 +25,11 @@ pub(crate) fn failed(error: Error) -> Failure {
         Error::Closed { may_have_run: true, .. } | Error::Status { may_have_run: true, .. } => {
             Failure::new(Exit::Failed, error).hint("the server may have run the call")
         }
+        Error::TooLong { .. } => Failure::new(Exit::Failed, error)
+            .hint("`--max-message` lets it be longer; the server may have run the call"),
+        Error::Refused(ref refused) if refused.code == METHOD_NOT_FOUND => {
+            Failure::new(Exit::Failed, error).hint("`trunkline info` says what the server has")
+        }
         error => Failure::new(Exit::Failed, error),
     }
 }
@@ -30,7 +38,7 @@ pub(crate) fn failed(error: Error) -> Failure {
 pub(crate) fn failed_to_connect(error: Error, label: &str) -> Failure {
     match error {
         Error::Unreachable(unreachable) => unreached(label, &unreachable.cause, &unreachable.attempts),
-        error => failed(error),
+        error => failed(error).on(label),
     }
 }
 
@@ -42,5 +50,10 @@ fn unreached(label: &str, cause: &str, tried: &[Attempt]) -> Failure {
 /// Lists what was tried, a line for each, if there was more than one thing.
 fn attempts(attempts: &[Attempt]) -> String {
     let told = if attempts.len() > 1 { attempts } else { &[] };
-    told.iter().map(|attempt| format!("\n  {attempt}")).collect()
+    let lines = told.iter().map(|attempt| format!("\n  {attempt}"));
+    if told.is_empty() {
+        String::new()
+    } else {
+        std::iter::once("\ntried:".to_owned()).chain(lines).collect()
+    }
 }

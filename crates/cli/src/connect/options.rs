@@ -7,6 +7,7 @@ use trunkline_protocol::{Era, Level, Revision};
 use crate::ask::GivenAnswer;
 use crate::values::{
     EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration, parse_level, parse_revision,
+    parse_size,
 };
 
 /// How a server is reached: the same for every command.
@@ -49,14 +50,18 @@ pub(crate) struct ConnectArgs {
     /// A folder that the server may ask for; repeatable
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
     pub(crate) roots: Vec<PathBuf>,
+    /// The longest message of a server; 64MiB if not said
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Target")]
+    pub(crate) max_message: Option<usize>,
     /// Print JSON, on one line
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
     /// Print nothing but the result and what went wrong
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Print how the server was reached, and progress
-    /// without a terminal too
+    /// Print how the server was reached, what a program
+    /// writes beside the protocol, and progress without a
+    /// terminal too
     #[arg(verbatim_doc_comment, short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Print the server's log messages from this level on
@@ -79,9 +84,10 @@ pub(crate) struct AskArgs {
     /// decline or cancel; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "ANSWER")]
     pub(crate) answer: Vec<GivenAnswer>,
-    /// Let the server ask a model, for which you answer
-    #[arg(long)]
-    pub(crate) sample: bool,
+    /// Let the server ask a model, for which you answer, or
+    /// TEXT or @FILE does
+    #[arg(verbatim_doc_comment, long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]
+    pub(crate) sample: Option<Option<String>>,
 }
 
 /// Reads an era.

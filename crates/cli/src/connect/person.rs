@@ -9,6 +9,7 @@ use trunkline_protocol::model::{
 };
 use trunkline_protocol::{Members, Refusal};
 
+use super::input::read_input;
 use super::options::{AskArgs, ConnectArgs};
 use crate::ask::{Dialogue, Given, Reply, fill, play_model, visit};
 use crate::exit::{Exit, Failure};
@@ -28,8 +29,8 @@ struct Shared {
     given: Given,
     /// Somebody sits at the terminal.
     present: bool,
-    /// They would write in place of a model.
-    samples: bool,
+    /// Who writes in place of a model, if somebody does.
+    model: Option<Model>,
     roots: Vec<Root>,
     screen: Arc<Screen>,
     /// What the server calls itself, once that is known.
@@ -43,21 +44,36 @@ struct Shared {
     asked_for_roots: Notify,
 }
 
+/// Who answers in place of a model.
+#[derive(Clone, Debug)]
+enum Model {
+    /// The person at the terminal.
+    Person,
+    /// This text, whatever the question is.
+    Text(String),
+}
+
 impl Person {
     /// Says who there is.
     ///
     /// # Errors
-    /// A root is no folder.
+    /// A root is no folder, or there is nobody to answer for a model.
     pub(crate) fn new(args: &ConnectArgs, ask: &AskArgs, screen: Arc<Screen>) -> Result<Self, Failure> {
         let present = io::stdin().is_terminal() && io::stderr().is_terminal();
-        if ask.sample && !present {
-            return Err(Failure::new(Exit::Usage, "`--sample` needs somebody at a terminal"));
-        }
+        let model = match &ask.sample {
+            None => None,
+            Some(Some(text)) => Some(Model::Text(given_text(text)?)),
+            Some(None) if present => Some(Model::Person),
+            Some(None) => {
+                return Err(Failure::new(Exit::Usage, "`--sample` needs somebody at a terminal")
+                    .hint("`--sample=TEXT` or `--sample=@FILE` answers in advance"));
+            }
+        };
         let roots = args.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
         let shared = Shared {
             given: Given::new(&ask.answer),
             present,
-            samples: ask.sample,
+            model,
             roots,
             screen,
             server: OnceLock::new(),
@@ -113,7 +129,7 @@ impl InputHandler for Person {
         if self.can_be_asked() {
             capabilities = capabilities.with_form().with_url();
         }
-        if shared.samples {
+        if shared.model.is_some() {
             capabilities = capabilities.with_sampling();
         }
         if !shared.roots.is_empty() {
@@ -147,6 +163,9 @@ impl Shared {
             Question::Form(form) => fill(form, asker, &self.given, person),
             Question::Url(url) => visit(url, asker, &self.given, person),
             Question::Sample(sample) => {
+                if let Some(Model::Text(text)) = &self.model {
+                    return Ok(Answer::Sample(sampled(text.clone())));
+                }
                 let answer = person.map(|person| play_model(sample, asker, terminal_columns(), person));
                 return match answer {
                     Some(Ok(Some(text))) => Ok(Answer::Sample(sampled(text))),
@@ -185,6 +204,15 @@ impl Dialogue for AtTerminal<'_> {
         }
         Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
     }
+}
+
+/// Takes a text as it is, or that of a file.
+fn given_text(text: &str) -> Result<String, Failure> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
+    read_input(file).map_err(|error| {
+        Failure::configuration(format!("`--sample`: file {file} cannot be read: {error}"))
+            .hint("a text that begins with @ is the name of a file")
+    })
 }
 
 fn elicited(reply: Reply) -> ElicitResult {

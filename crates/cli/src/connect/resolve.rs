@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use trunkline_client::config;
 use trunkline_client::transport::{Command, Target};
 use trunkline_config::{Endpoint, Reach, ServerConfig};
 
@@ -51,13 +52,13 @@ fn by_name(args: &ReachArgs, name: &str) -> Result<Resolved, Failure> {
         Reach::Program(program) => (program.command_line(), Vec::new()),
         Reach::Endpoint(endpoint) => (endpoint.address(), headers(endpoint)),
     };
-    let target = trunkline_hub::target(reach).map_err(|error| target_failure(&label, &error.into()))?;
-    let (target, announcement) = match target {
-        Target::Command(command) => {
-            let announcement = format!("starting {label} ({})", found.file);
+    let (target, announcement) = match config::target(reach) {
+        Ok(Target::Command(command)) => {
+            let announcement = format!("starting {label} ({})", found.file.display());
             (surround(args, command)?.into(), Some(announcement))
         }
-        other => (other, None),
+        Ok(other) => (other, None),
+        Err(error) => return Err(target_failure(&label, &error)),
     };
     Ok(Resolved { target, label, headers, configured: Some(found.server), announcement })
 }

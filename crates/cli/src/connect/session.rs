@@ -19,6 +19,9 @@ use crate::terminal::{Screen, Sheet, visible_line};
 /// How long an orderly end may take; a client that keeps to its own limit is done sooner.
 const LEAVE_WITHIN: Duration = Duration::from_secs(6);
 
+/// How long an end may take before somebody who waits is told what for.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+
 /// How long a session is waited for to ask for roots, where there are some to tell.
 const ROOTS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -78,7 +81,7 @@ where
         _ = signals.next() => Err(interrupted()),
     };
     screen.clear();
-    let done = leave(client, signals).await.and(done);
+    let done = leave(client, &screen, signals).await.and(done);
     done.map_err(|failure| explain(failure, &person))
 }
 
@@ -95,10 +98,18 @@ fn explain(failure: Failure, person: &Person) -> Failure {
 ///
 /// # Errors
 /// Somebody was.
-pub(crate) async fn leave(client: Client, signals: &mut Signals) -> Result<(), Failure> {
+pub(crate) async fn leave(client: Client, screen: &Screen, signals: &mut Signals) -> Result<(), Failure> {
+    let telling = async {
+        tokio::time::sleep(TELL_AFTER).await;
+        screen.say("waiting for the server to end; Ctrl-C leaves it\n");
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         _ = tokio::time::timeout(LEAVE_WITHIN, client.close()) => Ok(()),
-        _ = signals.next() => Err(interrupted()),
+        () = telling => Ok(()),
+        _ = signals.next() => {
+            Err(Failure::new(Exit::Interrupted, "interrupted before the server had ended; it ends with us"))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-use trunkline_client::Builder;
+use trunkline_client::config::over_http;
 use trunkline_client::transport::Target;
+use trunkline_client::{Builder, OverHttp};
 use trunkline_protocol::{Era, Revision};
 
 use super::options::ReachArgs;
@@ -12,6 +13,7 @@ pub(crate) struct Way {
     headers: Vec<(String, String)>,
     era: Option<Era>,
     revision: Option<Revision>,
+    over_http: OverHttp,
 }
 
 impl Way {
@@ -21,11 +23,15 @@ impl Way {
     /// A secret is not where it should be.
     pub(crate) fn new(args: &ReachArgs, resolved: &Resolved) -> Result<Self, Failure> {
         let headers = headers(args, resolved)?;
-        Ok(Self { target: resolved.target.clone(), headers, era: args.era, revision: args.revision })
+        let over_http =
+            resolved.configured.as_ref().map(|server| over_http(&server.reach)).unwrap_or_default();
+        let target = resolved.target.clone();
+        Ok(Self { target, headers, era: args.era, revision: args.revision, over_http })
     }
 
     /// Prepares a connection.
     pub(crate) fn prepare(&self, mut builder: Builder) -> Builder {
+        builder = builder.over_http(self.over_http);
         if let Some(era) = self.era {
             builder = builder.era(era);
         }

@@ -39,10 +39,16 @@ fn arguments(shape: &Shape) -> String {
     words.join(", ")
 }
 
+/// Cuts a default that is long; one in quotes keeps both.
+fn short(literal: &str) -> String {
+    let cut = fit(literal, LONGEST_DEFAULT);
+    if cut.len() < literal.len() && cut.starts_with('"') { format!("{cut}\"") } else { cut }
+}
+
 fn argument(property: &Property) -> String {
     let name = visible_line(&property.name);
     let default = property.shape.default.as_ref().filter(|default| !default.is_null());
-    let default = default.map(|default| format!(" = {}", fit(&literal(default), LONGEST_DEFAULT)));
+    let default = default.map(|default| format!(" = {}", short(&literal(default))));
     match type_words(&property.shape, property.required) {
         Some(words) => format!("{name}: {words}{}", default.unwrap_or_default()),
         None => format!("{name}{}", default.unwrap_or_default()),
@@ -168,7 +174,7 @@ mod tests {
         check(
             "a\u{1b}[2J",
             &properties(r#""x\r":{"default":"\u001b]0;t\u0007 and so on and on and on"}"#, ""),
-            "a\\x1b[2J([x\\r = \"\\u001b]0;t\\u0007 and s…])",
+            "a\\x1b[2J([x\\r = \"\\u001b]0;t\\u0007 and s…\"])",
         );
     }
 

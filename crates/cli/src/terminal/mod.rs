@@ -12,6 +12,6 @@ pub(crate) use self::progress::Stage;
 pub(crate) use self::screen::Screen;
 pub(crate) use self::sheet::Sheet;
 pub(crate) use self::style::Style;
-pub(crate) use self::table::table;
+pub(crate) use self::table::{table, table_by_first};
 pub(crate) use self::visible::{first_line, steers, visible, visible_line};
-pub(crate) use self::width::{columns_of, fit, pad, terminal_columns};
+pub(crate) use self::width::{columns_of, fit, pad, terminal_columns, wrap};

@@ -9,7 +9,23 @@ const GAP: &str = "  ";
 ///
 /// Cells must be visible lines. The last column is not filled up, so that no line ends in spaces.
 pub(crate) fn table(head: &[String], rows: &[Vec<String>], columns: usize) -> String {
-    let widths = widths(head, rows, columns);
+    let (mut widths, surplus) = widths(head, rows, columns);
+    narrow(&mut widths, surplus);
+    lay_out(head, rows, &widths)
+}
+
+/// Lays rows out as [`table`] does, but cuts the first column, by which a row is known, only if all others have given what
+/// they can.
+pub(crate) fn table_by_first(head: &[String], rows: &[Vec<String>], columns: usize) -> String {
+    let (mut widths, mut surplus) = widths(head, rows, columns);
+    if let [_, others @ ..] = widths.as_mut_slice() {
+        surplus = narrow(others, surplus);
+    }
+    narrow(&mut widths, surplus);
+    lay_out(head, rows, &widths)
+}
+
+fn lay_out(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> String {
     let mut text = String::new();
     for row in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)) {
         let cells = widths.iter().enumerate().map(|(at, width)| {
@@ -23,8 +39,8 @@ pub(crate) fn table(head: &[String], rows: &[Vec<String>], columns: usize) -> St
     text
 }
 
-/// Takes from the widest columns until all fit, or none can give more.
-fn widths(head: &[String], rows: &[Vec<String>], columns: usize) -> Vec<usize> {
+/// Returns how wide each column would be, and by how much they are too wide together.
+fn widths(head: &[String], rows: &[Vec<String>], columns: usize) -> (Vec<usize>, usize) {
     let mut widths: Vec<usize> = head.iter().map(|cell| columns_of(cell)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -32,7 +48,12 @@ fn widths(head: &[String], rows: &[Vec<String>], columns: usize) -> Vec<usize> {
         }
     }
     let gaps = GAP.len() * widths.len().saturating_sub(1);
-    let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+    let surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+    (widths, surplus)
+}
+
+/// Takes what is too much from the widest columns, and returns what none could give.
+fn narrow(widths: &mut [usize], mut surplus: usize) -> usize {
     while surplus > 0 {
         let next = widths.iter().copied().filter(|width| *width > NARROWEST).max();
         let Some(widest) = next else { break };
@@ -46,7 +67,7 @@ fn widths(head: &[String], rows: &[Vec<String>], columns: usize) -> Vec<usize> {
             surplus -= given;
         }
     }
-    widths
+    surplus
 }
 
 #[cfg(test)]
@@ -76,9 +97,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_row_is_known_by_is_cut_last() {
+        let long = "x".repeat(40);
+        let rows = [row(&["demo://resource/static/architecture.md", &long, &long])];
+        let text = table_by_first(&row(&["URI", "b", "c"]), &rows, 60);
+        assert!(text.contains("\ndemo://resource/static/architecture.md  xxx"), "{text}");
+        assert!(text.lines().all(|line| columns_of(line) <= 60), "{text}");
+        let text = table_by_first(&row(&["URI", "b", "c"]), &rows, 40);
+        assert!(text.lines().all(|line| columns_of(line) <= 40), "{text}");
+    }
+
+    #[test]
     fn a_table_that_can_never_fit_still_comes_to_an_end() {
         let cells: Vec<&str> = vec!["0123456789"; 40];
-        let text = table(&row(&cells), &[row(&cells)], 20);
+        let text = table_by_first(&row(&cells), &[row(&cells)], 20);
         assert_eq!(text.lines().count(), 2);
     }
 }

@@ -47,6 +47,27 @@ pub(crate) fn fit(line: &str, columns: usize) -> String {
     kept
 }
 
+/// Breaks a line between words where it is too wide; what follows is indented by so many columns.
+pub(crate) fn wrap(line: &str, columns: usize, indent: usize) -> String {
+    let mut wrapped = String::new();
+    let mut width = 0;
+    for word in line.split(' ') {
+        let wide = columns_of(word);
+        if wrapped.is_empty() {
+            width = wide;
+        } else if width + 1 + wide > columns {
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(indent));
+            width = indent + wide;
+        } else {
+            wrapped.push(' ');
+            width += 1 + wide;
+        }
+        wrapped.push_str(word);
+    }
+    wrapped
+}
+
 /// Adds spaces until a line takes a number of columns.
 pub(crate) fn pad(line: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(columns_of(line));
@@ -56,6 +77,19 @@ pub(crate) fn pad(line: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_wide_is_broken_between_words() {
+        for (line, columns, expected) in [
+            ("f(a: int, b: int)", 80, "f(a: int, b: int)"),
+            ("f(a: int, b: int)", 10, "f(a: int,\n    b:\n    int)"),
+            ("f(日本: int)", 8, "f(日本:\n    int)"),
+            ("much-too-long-for-this x", 10, "much-too-long-for-this\n    x"),
+            ("", 10, ""),
+        ] {
+            assert_eq!(wrap(line, columns, 4), expected, "{line}");
+        }
+    }
 
     #[test]
     fn a_line_is_cut_to_its_columns_and_never_within_a_character() {

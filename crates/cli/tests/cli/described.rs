@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, folder, run};
+use crate::process::{Finished, folder, run, run_with};
 
 const FILE: &str = r#"
 [commands.greet]
@@ -28,7 +28,8 @@ confirm = "Make {file}?"
 arguments.file = {}
 
 [commands.fail]
-argv = ["sh", "broken.sh"]
+argv = ["sh", "broken.sh", "${SECRET:-none}"]
+env = { TOKEN = "sentinel" }
 
 [policy]
 commands = ["deny make", "allow *"]
@@ -53,11 +54,11 @@ fn told(args: &[&str], config: &str) -> Finished {
 #[test]
 fn a_described_command_runs_from_the_terminal() {
     let (folder, config) = described("described-run", FILE);
-    std::fs::write(folder.join("broken.sh"), "echo half; echo 'no luck' >&2; exit 3\n").unwrap();
+    std::fs::write(folder.join("broken.sh"), "echo half; echo \"no luck $1\" >&2; exit 3\n").unwrap();
     for (args, code, stdout, stderr) in [
         (&["run", "greet", "name=Ann"][..], 0, "Hello Ann\n", ""),
         (&["run", "greet", "name=-x $(reboot)", "loud=true"], 0, "Hello -x $(reboot)\n--loud\n", ""),
-        (&["run", "count", "n=3"], 0, "{\"n\":3}\n", ""),
+        (&["run", "count", "n=3"], 0, "{\"n\":3}\n", "3 lines\n"),
         (&["run", "greet"], 2, "", "error: argument `name` is missing"),
         (&["run", "greet", "nam=x"], 2, "", "did you mean `name`?"),
         (&["run", "count", "n=many"], 2, "", "argument `n`"),
@@ -71,6 +72,9 @@ fn a_described_command_runs_from_the_terminal() {
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(code), stdout), "{args:?}: {finished:?}");
         assert!(finished.stderr.contains(stderr), "{args:?}: {finished:?}");
     }
+    // What a variable stands for has no places for values in it, whatever it looks like.
+    let braces = run_with(&["run", "fail", "--config", &config], &[("SECRET", "{name}")], "");
+    assert!(braces.code == Some(1) && braces.stderr.contains("no luck {name}"), "{braces:?}");
     assert!(!folder.join("made").exists());
     let made = told(&["run", "make", "file=made", "--answer", "confirm:=true"], &config);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -86,7 +90,17 @@ fn a_described_command_is_explained() {
     let (_, config) = described("described-explain", FILE);
     let plain = told(&["explain", "greet", "name=a b"], &config);
     assert_eq!(plain.code, Some(0), "{plain:?}");
+    let secret = [("SECRET", "sentinel{x}")];
+    let none = run_with(&["explain", "fail", "--config", &config], &secret, "");
     for part in [
+        "would run   sh broken.sh '${SECRET:-none}'",
+        "with     a minimal environment and TOKEN",
+        "hints    none",
+    ] {
+        assert!(none.stdout.contains(part) && !none.stdout.contains("sentinel"), "{part}:\n{}", none.stdout);
+    }
+    for part in [
+        "hints    read-only",
         "Greets somebody.",
         "runs     printf '%s\\n' 'Hello {name}' {loud}",
         "allowed by `allow *`",
@@ -100,6 +114,10 @@ fn a_described_command_is_explained() {
     let told_of: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(told_of["argv"], json!(["touch", "x"]));
     assert_eq!(told_of["asks"], "Make x?");
+    assert_eq!(
+        (&told_of["environment"], &told_of["annotations"]["readOnlyHint"]),
+        (&json!([]), &Value::Null)
+    );
     assert_eq!((&told_of["allowed"], &told_of["policy"]), (&json!(false), &json!("denied by `deny make`")));
     assert_eq!(told(&["explain", "make", "file=-x"], &config).code, Some(2));
 }
@@ -186,6 +204,19 @@ fn a_call_of_what_the_policy_hides_is_in_the_log_with_its_rule() {
     served(&["--config", &config, "--log-file", log.to_str().unwrap(), "--log-level", "info"], &[call]);
     let log = read(&log);
     assert!(log.contains("refused") && log.contains("denied by `deny make`"), "{log}");
+}
+
+#[test]
+fn the_id_of_every_process_is_in_the_log_for_who_wants_it_and_no_value_is() {
+    let (folder, config) = described("described-pid", FILE);
+    let log = folder.join("log");
+    let params = json!({ "name": "greet", "arguments": { "name": "sentinel" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    served(&["--config", &config, "--log-file", log.to_str().unwrap(), "--log-level", "debug"], &[call]);
+    let log = read(&log);
+    let started = log.lines().find(|line| line.contains("started")).unwrap_or_default();
+    assert!(started.contains("greet") && started.contains("pid"), "{log}");
+    assert!(!log.contains("sentinel"), "{log}");
 }
 
 fn read(path: &Path) -> String {

@@ -10,10 +10,16 @@ mod canary;
 #[cfg(test)]
 mod client;
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod described;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod hub;
 #[cfg(test)]
 mod manage;
 #[cfg(test)]

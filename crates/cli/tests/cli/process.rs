@@ -19,8 +19,13 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
     command.args(args);
+    // What a hub puts there is not to be found by hubs of the person who runs the tests.
+    command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
 }
+
+/// Variables that lead to what the person has who runs the tests.
+const HOMES: &[&str] = &["CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
 
 /// A folder of one test.
 pub(crate) fn folder(test: &str) -> PathBuf {
@@ -64,6 +69,12 @@ pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -
     running.finish()
 }
 
+/// Runs the command in a folder to its end, without input.
+#[track_caller]
+pub(crate) fn run_in(args: &[&str], folder: &Path) -> Finished {
+    Running::start_in(args, folder).finish()
+}
+
 /// Runs the command in a folder that is also the home folder, with further variables, to its end. It finds nothing of the
 /// person who runs the tests.
 #[track_caller]
@@ -83,14 +94,17 @@ pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Fini
 
 /// Runs the command in a folder, and returns what a person would see of it: both outputs as they come, in one text.
 ///
-/// The command finds itself as `trunkline`.
+/// The command finds itself as `trunkline`, and the folder above as the home folder.
 pub(crate) fn run_together<A: AsRef<std::ffi::OsStr>>(args: &[A], folder: &Path) -> String {
     let own = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().unwrap();
     let path = std::env::join_paths([own, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
     let seen = folder.join("seen");
     let file = std::fs::File::create(&seen).unwrap();
     let mut command = command(&[]);
-    command.args(args).current_dir(folder).env("PATH", path);
+    command.args(args).current_dir(folder).env("PATH", path).env("HOME", folder.parent().unwrap());
+    for variable in HOMES {
+        command.env_remove(variable);
+    }
     command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
     let _ = command.status().unwrap();
     std::fs::read_to_string(seen).unwrap()
@@ -134,7 +148,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn start_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command = command(args);
-        for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+        for variable in HOMES {
             command.env_remove(variable);
         }
         command.env("HOME", folder).envs(variables.iter().copied()).current_dir(folder);
@@ -195,6 +209,19 @@ impl Running {
                 Err(_) => panic!("no `{text}` on standard error, only:\n{}", self.told),
             }
         }
+    }
+
+    /// Waits until a text has been on standard error, whenever that was.
+    #[track_caller]
+    pub(crate) fn wait_for_whole(&mut self, text: &str) {
+        if !self.told.contains(text) {
+            self.wait_for(text);
+        }
+    }
+
+    /// Returns the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Returns the command line as everybody on the machine can read it.

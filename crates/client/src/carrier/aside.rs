@@ -41,6 +41,8 @@ pub(crate) enum AsideEvent {
     Question(Request),
     /// For a while the server could not be heard, and what it said meanwhile is lost.
     Interrupted,
+    /// The server seems to have forgotten the session, although nobody has asked it for anything.
+    Forgotten,
     /// The connection is gone for good; told once.
     Closed,
 }
@@ -52,6 +54,7 @@ struct State {
     bytes: usize,
     questions: VecDeque<Request>,
     interrupted: bool,
+    forgotten: bool,
     closed: bool,
 }
 
@@ -94,6 +97,11 @@ impl Aside {
         self.shared.change(|state| state.closed = true);
     }
 
+    /// Says that the server seems to have forgotten the session.
+    pub(crate) fn forgotten(&self) {
+        self.shared.change(|state| state.forgotten = true);
+    }
+
     /// Says that what the server said meanwhile is lost, so that whoever watches has to look again.
     pub(crate) fn interrupted(&self) {
         self.shared.change(|state| state.interrupted = true);
@@ -122,6 +130,9 @@ impl State {
         }
         if let Some(notice) = self.take_notice() {
             return Some(AsideEvent::Notice(notice));
+        }
+        if std::mem::take(&mut self.forgotten) {
+            return Some(AsideEvent::Forgotten);
         }
         std::mem::take(&mut self.closed).then_some(AsideEvent::Closed)
     }

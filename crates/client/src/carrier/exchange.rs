@@ -78,6 +78,11 @@ pub(crate) enum LossKind {
         /// The beginning of the body, for people.
         excerpt: String,
     },
+    /// What came is longer than the limit.
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// What came is not the protocol; with a sentence that says what is wrong.
     Malformed(String),
 }

@@ -6,7 +6,7 @@ use std::fmt;
 pub struct Attempt {
     /// What was tried, such as `server/discover at 2026-07-28`.
     pub what: String,
-    /// What came of it, such as `error -32601: method not found`.
+    /// What came of it, on one line, such as `error -32601: method not found`.
     pub outcome: String,
 }
 
@@ -21,8 +21,10 @@ impl fmt::Display for Attempt {
 pub(crate) struct Attempts(Vec<Attempt>);
 
 impl Attempts {
-    pub(crate) fn note(&mut self, what: impl Into<String>, outcome: impl Into<String>) {
-        let attempt = Attempt { what: what.into(), outcome: outcome.into() };
+    /// Notes an attempt; what there is to say beyond one line is said where the cause is.
+    pub(crate) fn note(&mut self, what: impl Into<String>, outcome: impl AsRef<str>) {
+        let outcome = outcome.as_ref().lines().next().unwrap_or_default();
+        let attempt = Attempt { what: what.into(), outcome: outcome.to_owned() };
         tracing::debug!(what = attempt.what, outcome = attempt.outcome, "connecting");
         self.0.push(attempt);
     }

@@ -85,19 +85,36 @@ async fn probe(
             (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
                 return Err(attempts.unreachable(source, observation.describe()));
             }
-            (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
+            (Verdict::Legacy(offered), observation) => {
+                let is_mute = matches!((&observation, source), (Observation::Silence, Source::Command(_)));
+                return match shake_hands(source, open, plan, offered, attempts).await {
+                    // Some programs neither answer what they do not know nor anything after it.
+                    Err(_) if is_mute => afresh(source, plan, offered, attempts).await,
+                    connected => connected,
+                };
+            }
             // Over a network there are other reasons for a connection to end than age.
             (Verdict::LegacyAfresh(_), observation) if matches!(source, Source::WebSocket(_)) => {
                 return Err(attempts.unreachable(source, observation.describe()));
             }
             (Verdict::LegacyAfresh(offered), _) => {
                 open.carrier.close().await;
-                let open = source.open(plan, attempts).await?;
-                return shake_hands(source, open, plan, offered, attempts).await;
+                return afresh(source, plan, offered, attempts).await;
             }
             (Verdict::Nothing(why), _) => return Err(attempts.unreachable(source, why)),
         }
     }
+}
+
+/// Shakes hands over a new connection, on which nothing was said that an old server would not know.
+async fn afresh(
+    source: &Source,
+    plan: &Plan,
+    offered: Revision,
+    attempts: &mut Attempts,
+) -> Result<Connected, Error> {
+    let open = source.open(plan, attempts).await?;
+    shake_hands(source, open, plan, offered, attempts).await
 }
 
 async fn shake_hands(
@@ -161,6 +178,7 @@ impl Source {
                 });
                 let options = process::Options {
                     message_bytes: plan.limits.message_bytes,
+                    on_line: plan.on_line.clone(),
                     ..process::Options::default()
                 };
                 let (channel, process) = Process::spawn(&command, options).map_err(|error| {

@@ -10,7 +10,7 @@ use trunkline_transport::Url;
 use super::handshake::{self, Failure};
 use super::open::Open;
 use super::probe::{Observation, Verdict, descends, judge_http};
-use super::{Attempts, Connected, Plan};
+use super::{Attempts, Connected, OverHttp, Plan};
 use crate::carrier::{Carrier, ChannelCarrier, Headers, HttpCarrier, Loss, LossKind, SsePair, aside};
 use crate::edge::Edge;
 use crate::error::Error;
@@ -30,6 +30,7 @@ struct Way<'a> {
 pub(crate) async fn connect(url: &Url, plan: &Plan, attempts: &mut Attempts) -> Result<Connected, Error> {
     let way = Way { url, plan, headers: plan.headers()? };
     match plan.pin {
+        _ if plan.over_http == OverHttp::Sse => way.speak_sse(attempts).await,
         Some(pin) if pin.era() == Era::Legacy => way.shake_hands(way.open()?, pin, attempts).await,
         Some(pin) => way.probe(pin, attempts).await,
         None => way.find_out(attempts).await,
@@ -105,8 +106,22 @@ impl Way<'_> {
         let what = format!("initialize at {offered}");
         match self.initialize(&*open.carrier, offered, what, attempts).await {
             Ok((edge, described)) => Ok(open.connected(edge, described)),
-            Err(failure) if descends(&failure) => self.descend(offered, &failure, attempts).await,
+            Err(failure) if descends(&failure) && self.plan.over_http == OverHttp::Any => {
+                self.descend(offered, &failure, attempts).await
+            }
             Err(failure) => Err(self.failed(failure, attempts)),
+        }
+    }
+
+    /// Connects over HTTP+SSE, because it was said that this is what the server has.
+    async fn speak_sse(&self, attempts: &mut Attempts) -> Result<Connected, Error> {
+        let offered = self.plan.pin.unwrap_or(Revision::NEWEST_LEGACY);
+        if offered.era() == Era::Modern {
+            return Err(Error::Invalid(format!("{offered} is not spoken over HTTP+SSE")));
+        }
+        match self.open_sse(attempts).await {
+            Ok(open) => self.begin_session(open, offered, attempts).await,
+            Err(loss) => Err(self.failed(Failure::Lost(loss), attempts)),
         }
     }
 
@@ -117,24 +132,33 @@ impl Way<'_> {
         before: &Failure,
         attempts: &mut Attempts,
     ) -> Result<Connected, Error> {
+        match self.open_sse(attempts).await {
+            Ok(open) => self.begin_session(open, offered, attempts).await,
+            // That the last thing which was tried fails says less than what was said before.
+            Err(loss) => Err(match loss.kind {
+                LossKind::Unauthorized { .. } => loss.into(),
+                _ => attempts.unreachable(self.url, before.describe()),
+            }),
+        }
+    }
+
+    async fn open_sse(&self, attempts: &mut Attempts) -> Result<Open, Loss> {
         let what = "a stream of HTTP+SSE";
         let limit = self.plan.limits.message_bytes;
-        let pair = match SsePair::open(self.plan.dialer.clone(), self.url, &self.headers, limit).await {
-            Ok(pair) => pair,
-            Err(loss) => {
-                let how = Failure::Lost(loss.clone());
-                attempts.note(what, how.describe());
-                // That the last thing which was tried fails says less than what was said before.
-                return Err(match loss.kind {
-                    LossKind::Unauthorized { .. } => loss.into(),
-                    _ => attempts.unreachable(self.url, before.describe()),
-                });
-            }
-        };
+        let opened = SsePair::open(self.plan.dialer.clone(), self.url, &self.headers, limit).await;
+        let pair = opened.inspect_err(|loss| attempts.note(what, Failure::Lost(loss.clone()).describe()))?;
         attempts.note(what, "opened");
         let (sender, receiver) = aside();
         let carrier = Arc::new(ChannelCarrier::new(pair, sender, self.plan.channel_limits()));
-        let open = Open { carrier, aside: receiver, transport: "sse" };
+        Ok(Open { carrier, aside: receiver, transport: "sse" })
+    }
+
+    async fn begin_session(
+        &self,
+        open: Open,
+        offered: Revision,
+        attempts: &mut Attempts,
+    ) -> Result<Connected, Error> {
         let what = format!("initialize at {offered} over HTTP+SSE");
         match self.initialize(&*open.carrier, offered, what, attempts).await {
             Ok((edge, described)) => Ok(open.connected(edge, described)),

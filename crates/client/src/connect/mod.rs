@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trunkline_protocol::Revision;
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
 use trunkline_transport::dial::Dialer;
+use trunkline_transport::process::Observer;
 use trunkline_transport::{Secret, Target};
 
 pub use self::attempt::Attempt;
@@ -29,8 +30,21 @@ use crate::edge::Edge;
 use crate::error::{Error, Unreachable};
 use crate::limits::Limits;
 
+/// Which transport is spoken to an `http` address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OverHttp {
+    /// Whichever the server turns out to have; HTTP+SSE is tried last.
+    #[default]
+    Any,
+    /// Streamable HTTP alone.
+    Streamable,
+    /// HTTP+SSE alone, without trying anything else first.
+    Sse,
+}
+
 /// What a connection is to be made with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) identity: Implementation,
     pub(crate) capabilities: ClientCapabilities,
@@ -38,11 +52,14 @@ pub(crate) struct Plan {
     pub(crate) pin: Option<Revision>,
     /// Whether any older revision of the same era will do.
     pub(crate) whole_era: bool,
+    pub(crate) over_http: OverHttp,
     pub(crate) limits: Limits,
     /// HTTP headers that go with every request.
     pub(crate) headers: Vec<(String, Secret)>,
     /// Variables for a program that is started.
     pub(crate) env: Vec<(String, Secret)>,
+    /// Who is shown what such a program writes beside the protocol.
+    pub(crate) on_line: Option<Observer>,
     pub(crate) verdicts: Verdicts,
     /// Opens connections to addresses.
     pub(crate) dialer: Dialer,
@@ -136,7 +153,7 @@ pub(crate) async fn connect(
         Target::Url(url) => http::connect(&url, plan, attempts).await,
         Target::Name { name, .. } => Err(Error::Invalid(format!(
             "`{name}` is neither an address nor a command line; if it is the name of a program, put `./` or its path \
-             before it, or resolve the name in a configuration first"
+             before it; a name in a configuration is looked up with the feature `config`"
         ))),
         Target::Unreadable(error) => Err(Error::Invalid(error.to_string())),
         other => Err(Error::Unsupported(format!("cannot connect to {other}"))),

@@ -67,7 +67,7 @@ pub(crate) fn judge_http(observation: &Observation, asked: Revision) -> Verdict 
     judge_answer(observation, asked).unwrap_or(match observation {
         Observation::Lost(loss) => match &loss.kind {
             // The server, or something before it, answers requests of this kind with something else.
-            LossKind::Malformed(_) => Verdict::Legacy(Revision::NEWEST_LEGACY),
+            LossKind::Malformed(_) | LossKind::TooLong { .. } => Verdict::Legacy(Revision::NEWEST_LEGACY),
             LossKind::Status { status, .. } if blames_the_request(*status) => {
                 Verdict::Legacy(Revision::NEWEST_LEGACY)
             }

@@ -102,7 +102,7 @@ async fn an_answer_that_is_too_long_is_told_to_the_only_call_that_it_can_be_for(
         })
         .await;
         let error = soon("the call", call(&client, "a")).await.unwrap_err();
-        assert!(matches!(error, Error::Malformed(_)), "{error}");
+        assert!(matches!(error, Error::TooLong { .. }), "{error}");
         assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
         assert_eq!(call(&client, "b").await.unwrap(), "b");
     }

@@ -27,7 +27,7 @@ async fn connect(command: Command) -> Result<Client, Error> {
 async fn a_server_that_dies_is_told_with_its_status_and_its_last_words() {
     // What it is, and what the error of the first call says.
     let table: &[(&str, &[&str])] = &[
-        ("dies-after-the-handshake", &["exited with code 3", "one\ntwo\nthree"]),
+        ("dies-after-the-handshake", &["exited with code 3", "\n  one\n  two\n  three"]),
         ("dies-in-mid-call", &["was ended by SIGABRT", "thread panicked at 'oh no'"]),
         ("closes-its-output", &["exited with code 0"]),
     ];
@@ -116,7 +116,7 @@ async fn servers_that_do_not_stop_are_stopped() {
         let began = Instant::now();
         let error = client.call("a", json!({})).timeout(Duration::from_millis(300)).await.unwrap_err();
         // A line without an end can only be for the only call, and is told before its time is up.
-        assert!(matches!(error, Error::TimedOut { .. } | Error::Malformed(_)), "{command}: {error}");
+        assert!(matches!(error, Error::TimedOut { .. } | Error::TooLong { .. }), "{command}: {error}");
         soon("the end", client.close()).await;
         assert!(began.elapsed() < DEADLINE / 2, "{command}: {:?}", began.elapsed());
     });

@@ -121,7 +121,7 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
                 Say::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
             },
-            "longer than 65536 bytes",
+            "more than 65536 bytes",
         ),
         (
             "a body that says so",
@@ -130,7 +130,7 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n",
                 )
             },
-            "longer than 65536 bytes",
+            "more than 65536 bytes",
         ),
         (
             "an event",

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Change, Client, Error, Watch};
+use trunkline_client::{Change, Client, Error, Limits, Watch};
 
 use crate::place::direct;
 use crate::scripted::{Say, Scripted, Seen};
@@ -131,6 +132,30 @@ async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() 
 }
 
 #[tokio::test]
+async fn a_session_that_is_said_to_be_gone_in_other_words_is_opened_again_too() {
+    let refused = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000,
+        "message": "Bad Request: No valid session ID provided" } });
+    let handshakes = AtomicUsize::new(0);
+    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("mcp-session-id")) {
+        ("initialize", _) => {
+            let session = format!("session-{}", handshakes.fetch_add(1, Ordering::SeqCst));
+            seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                .with("mcp-session-id", &session)
+        }
+        ("tools/call", Some("session-0")) => Say::json(400, &refused),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    let client = connect(&server).await;
+    for name in ["a", "b"] {
+        assert_eq!(within(client.call(name, json!({}))).await.unwrap().text(), name);
+    }
+    let words = server.words();
+    let count = |wanted: &str| words.iter().filter(|words| *words == wanted).count();
+    assert_eq!((count("initialize"), count("tools/call")), (2, 3), "{words:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
     let server = Scripted::start(forgetful(|_| true)).await;
     let client = connect(&server).await;
@@ -229,6 +254,57 @@ async fn the_standing_stream_tells_of_changes_and_is_taken_up_where_it_broke() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoever_watches() {
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let (handshakes, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let server = Scripted::start(move |seen| {
+        let in_first = seen.header("mcp-session-id") == Some("session-0");
+        match seen.words().as_str() {
+            "initialize" => {
+                let session = format!("session-{}", handshakes.fetch_add(1, Ordering::SeqCst));
+                seen.result(
+                    json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "s", "version": "1" },
+                    "capabilities": { "tools": { "listChanged": true } } }),
+                )
+                .with("mcp-session-id", &session)
+            }
+            // The first stream breaks, and then the server has forgotten everything.
+            "GET" if in_first && streams.fetch_add(1, Ordering::SeqCst) == 0 => {
+                Say::events("retry: 1\ndata:\n\n")
+            }
+            "GET" | "ping" if in_first => Say::status(404, ""),
+            "GET" => Say::endless_events(&format!("data: {changed}\n\n")),
+            _ => seen.session().unwrap(),
+        }
+    })
+    .await;
+    let limits = Limits { reopen_after: Duration::from_millis(1), ..Limits::default() };
+    let builder = direct().limits(limits).pin(Revision::V2025_11_25);
+    let client = within(builder.connect(server.url.as_str())).await.unwrap();
+    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    assert_eq!(within(changes.next()).await, Some(Change::Missed));
+    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+    let words = server.words();
+    assert_eq!(words.iter().filter(|words| *words == "initialize").count(), 2, "{words:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_only_has_no_stream_keeps_its_session() {
+    let server = Scripted::start(|seen| match seen.words().as_str() {
+        "GET" => Say::status(404, ""),
+        "ping" => seen.result(json!({})),
+        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    let limits = Limits { reopen_after: Duration::from_millis(1), ..Limits::default() };
+    let builder = direct().limits(limits).pin(Revision::V2025_11_25);
+    let client = within(builder.connect(server.url.as_str())).await.unwrap();
+    server.has_seen("ping").await;
+    assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
+    assert_eq!(server.words().iter().filter(|words| *words == "initialize").count(), 1);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use trunkline_server::{Server, Tool};
 use super::tool::Described;
 use crate::audit::Doorkeeper;
 use crate::policy::Policy;
+use crate::run::{Shelf, ShelfProvider};
 
 /// Described commands and the policy that they are under.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +37,9 @@ impl DescribedSet {
         self.policy.warn_of_idle_rules(&names);
         let (shown, hidden): (Vec<&Described>, Vec<&Described>) =
             self.commands.iter().partition(|command| self.policy.decide(&[command.name()]).is_allowed());
-        let tools: Vec<Tool> = shown.into_iter().map(|command| command.clone().tool()).collect();
+        let shelf: Arc<Shelf> = Arc::default();
+        let tool = |command: &Described| command.clone().tool_with(Some(shelf.clone()));
+        let tools: Vec<Tool> = shown.into_iter().map(tool).collect();
         let names =
             hidden.into_iter().map(|command| (command.name().to_owned(), vec![command.name().to_owned()]));
         let doorkeeper = Doorkeeper {
@@ -44,7 +47,9 @@ impl DescribedSet {
             hidden: Arc::new(names.collect()),
             ..Doorkeeper::default()
         };
-        let server = server.with(tools);
-        if self.commands.is_empty() { server } else { server.offers_tools().layer(doorkeeper) }
+        if self.commands.is_empty() {
+            return server;
+        }
+        server.with(tools).offers_tools().layer(doorkeeper).resources_from(ShelfProvider(shelf))
     }
 }

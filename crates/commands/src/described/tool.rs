@@ -14,7 +14,7 @@ use super::file::ArgumentsFile;
 use super::line::{Line, variable};
 use super::shown;
 use super::template::{DescribedError, Word, texts};
-use crate::run::{Child, Reading};
+use crate::run::{Child, Reading, Shelf};
 use crate::tree::legal;
 
 /// A described command that has been checked, and can be run.
@@ -124,6 +124,22 @@ impl Described {
         &self.folder
     }
 
+    /// Returns the names of the variables that the command gets beside the minimal ones and its arguments.
+    pub fn environment(&self) -> Vec<&str> {
+        self.config.env.0.keys().chain(&self.config.inherit).map(String::as_str).collect()
+    }
+
+    /// Returns what is said of the command, for clients.
+    pub fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations {
+            read_only: self.config.read_only,
+            destructive: self.config.destructive,
+            idempotent: self.config.idempotent,
+            open_world: self.config.open_world,
+            ..ToolAnnotations::default()
+        }
+    }
+
     /// Returns what one run may cost.
     pub fn limits(&self) -> RunLimits {
         let mut limits = RunLimits::default();
@@ -215,26 +231,30 @@ impl Described {
 
     /// Makes the tool.
     pub fn tool(self) -> Tool {
+        self.tool_with(None)
+    }
+
+    /// Makes the tool of a server that keeps outputs which are too long for a result.
+    pub(super) fn tool_with(self, shelf: Option<Arc<Shelf>>) -> Tool {
         let tool = Tool::new(&self.name).description(self.description()).input_schema(self.schema());
         let tool = match &self.config.title {
             Some(title) => tool.title(title),
             None => tool,
         };
-        let tool = tool.annotations(ToolAnnotations {
-            read_only: self.config.read_only,
-            destructive: self.config.destructive,
-            idempotent: self.config.idempotent,
-            open_world: self.config.open_world,
-            ..ToolAnnotations::default()
-        });
+        let tool = tool.annotations(self.annotations());
         let command = Arc::new(self);
         tool.run_raw(move |context, arguments| {
-            let command = command.clone();
-            async move { command.call(&context, &arguments).await }
+            let (command, shelf) = (command.clone(), shelf.clone());
+            async move { command.call(&context, &arguments, shelf).await }
         })
     }
 
-    async fn call(&self, context: &Context, arguments: &Raw) -> Result<CallToolResult, ToolError> {
+    async fn call(
+        &self,
+        context: &Context,
+        arguments: &Raw,
+        shelf: Option<Arc<Shelf>>,
+    ) -> Result<CallToolResult, ToolError> {
         let call: Map<String, Value> = arguments.decode()?;
         let prepared = self.prepare(&call)?;
         if let Some(question) = self.question(&prepared) {
@@ -248,6 +268,7 @@ impl Described {
             command: self.command(&prepared),
             limits: self.limits(),
             reading: if self.config.output == Output::Json { Reading::Json } else { Reading::Text },
+            shelf,
         };
         let result = child.run(context).await;
         drop(prepared.file);

@@ -14,7 +14,7 @@ use super::flags::Flags;
 use super::{Program, ProgramError, Runner};
 use crate::audit::Doorkeeper;
 use crate::hints;
-use crate::run::{Child, Function, Reading, run_function};
+use crate::run::{Child, Function, Reading, Run, Shelf, ShelfProvider, run_function};
 use crate::tree::{Exposure, Leaf, Tree};
 
 impl Program {
@@ -36,6 +36,7 @@ impl Program {
             unknown: self.unknown,
         };
         let server = Server::new(self.command.get_name()).offers_tools().with(tools).layer(doorkeeper);
+        let server = server.resources_from(ShelfProvider(runner.shelf.clone()));
         let server = match self.command.get_version() {
             Some(version) => server.version(version),
             None => server,
@@ -134,7 +135,7 @@ impl Program {
             base = base.current_dir(directory);
         }
         let name = self.command.get_name().to_owned();
-        Ok(Running { way, base, limits: self.limits.clone(), name })
+        Ok(Running { way, base, limits: self.limits.clone(), name, shelf: Arc::default() })
     }
 }
 
@@ -150,6 +151,7 @@ struct Running {
     base: process::Command,
     limits: RunLimits,
     name: String,
+    shelf: Arc<Shelf>,
 }
 
 enum Way {
@@ -176,7 +178,8 @@ impl Running {
         match &self.way {
             Way::Child(_) => {
                 let (command, limits) = (self.base.clone(), self.limits.clone());
-                Child { title, command, limits, reading }.with_words(line).run(context).await
+                let shelf = Some(self.shelf.clone());
+                Child { title, command, limits, reading, shelf }.with_words(line).run(context).await
             }
             Way::Function(function, command) => {
                 let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
@@ -186,7 +189,8 @@ impl Running {
                     Err(shown) if !shown.use_stderr() => return Ok(CallToolResult::text(shown.to_string())),
                     read => read?,
                 };
-                run_function(function.clone(), matches, &title, &self.limits, reading, context).await
+                let (function, limits, shelf) = (function.clone(), &self.limits, Some(&self.shelf));
+                run_function(Run { function, matches, title: &title, limits, reading, shelf }, context).await
             }
         }
     }

@@ -2,9 +2,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use trunkline_server::Context;
 use trunkline_server::protocol::model::{CallToolResult, Content};
 use trunkline_server::protocol::{Members, Raw};
 use trunkline_transport::process::{Captured, Cause, Exit, Finished, RunLimits};
+
+use super::shelf::Spill;
 
 /// Where a result says how the command ended.
 const EXIT_CODE: &str = "trunkline/exitCode";
@@ -61,9 +64,20 @@ pub(crate) struct Outcome<'t> {
 }
 
 impl Outcome<'_> {
+    /// Keeps what is too long for the result, and returns links to it.
+    pub(crate) fn keep(&self, [stdout, stderr]: [Spill; 2], context: &Context) -> Vec<Content> {
+        let outputs = [(stdout, &self.stdout, "output"), (stderr, &self.stderr, "errors")];
+        let links = outputs.into_iter().filter_map(|(spill, captured, what)| {
+            let name = format!("{what} of {}", self.title);
+            spill.keep(&captured.bytes, context.principal(), name).map(Content::link)
+        });
+        links.collect()
+    }
+
     /// Makes the result that the caller of the tool gets.
-    pub(crate) fn into_result(self, reading: Reading) -> CallToolResult {
+    pub(crate) fn into_result(self, reading: Reading, links: Vec<Content>) -> CallToolResult {
         let mut result = if self.ending.is_success() { self.success(reading) } else { self.failure() };
+        result.content.extend(links);
         let meta = result.meta.get_or_insert_with(Members::new);
         match self.ending {
             Ending::By(Exit::Code(code)) => meta.set(EXIT_CODE, number(code)),
@@ -141,7 +155,7 @@ mod tests {
         let stdout = captured(stdout.0, stdout.1);
         let outcome = Outcome { title: "demo list", ending, stdout, stderr: captured(stderr, 0) };
         let mut writer = Writer::default();
-        outcome.into_result(reading).write(Dialect::of(Revision::NEWEST), &mut writer);
+        outcome.into_result(reading, Vec::new()).write(Dialect::of(Revision::NEWEST), &mut writer);
         writer.into_raw().decode().unwrap()
     }
 

@@ -51,10 +51,25 @@ async fn a_function_of_this_process_runs_the_commands() {
     let failed = peer.call("fail", json!({})).await;
     assert_eq!(failed["isError"], true);
     assert_eq!(text(&failed), "half\n\nthe other half failed\n`sums fail` exited with code 1");
-    let flood = text(&peer.call("flood", json!({})).await);
-    assert!(flood.ends_with("[999900 more bytes were left out here]"), "{flood}");
+    let flood = peer.call("flood", json!({})).await;
+    let (start, link) = (flood["content"][0]["text"].as_str().unwrap(), &flood["content"][1]);
+    assert!(start.ends_with("[999900 more bytes were left out here]"), "{start}");
+    let read = peer.request("resources/read", json!({ "uri": link["uri"] })).await;
+    assert_eq!(read["result"]["contents"][0]["text"].as_str().unwrap().len(), 1_000_000);
     let panicked = peer.call("panic", json!({})).await;
     assert!(panicked["isError"] == true && text(&panicked).contains("`sums panic` failed"), "{panicked}");
+}
+
+#[tokio::test]
+async fn lines_of_a_function_are_progress_too() {
+    let (_going_on, over) = channel();
+    let host = host(&program(over));
+    let mut peer = Peer::legacy(&host, json!({})).await;
+    let asked = json!({ "name": "fail", "arguments": {}, "_meta": { "progressToken": 1 } });
+    let messages = peer.exchange("tools/call", asked).await;
+    let told: Vec<&str> =
+        messages.iter().filter_map(|message| message["params"]["message"].as_str()).collect();
+    assert_eq!(told, ["half", "the other half failed"]);
 }
 
 #[tokio::test]

@@ -117,10 +117,20 @@ async fn a_command_has_nothing_to_read_and_hardly_an_environment() {
 async fn output_beyond_the_limit_is_cut_and_the_cut_is_marked() {
     let limits = RunLimits { stdout_bytes: 1000, ..RunLimits::default() };
     let mut peer = peer(&program().limits(limits)).await;
-    let text = text(&peer.call("debug_flood", json!({ "bytes": 5_000_000 })).await);
-    let (kept, mark) = text.split_at(1000);
+    let result = peer.call("debug_flood", json!({ "bytes": 5_000_000 })).await;
+    let (kept, mark) = result["content"][0]["text"].as_str().unwrap().split_at(1000);
     assert!(kept.starts_with("0123456789abcde\n0123"), "{kept:.40}");
     assert_eq!(mark, "\n[4999000 more bytes were left out here]");
+    let link = &result["content"][1];
+    assert_eq!(
+        (&link["type"], &link["name"], &link["size"]),
+        (&json!("resource_link"), &json!("output of depot debug flood"), &json!(5_000_000))
+    );
+    let read = peer.request("resources/read", json!({ "uri": link["uri"] })).await;
+    let whole = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(whole.len() == 5_000_000 && whole.starts_with(kept), "{}", whole.len());
+    let listed = peer.request("resources/list", json!({})).await;
+    assert_eq!(listed["result"]["resources"], json!([]), "what one caller caused is not listed for others");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::file::{Chosen, ConfigFile, containers, load};
 use crate::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES};
 use crate::node::{Kind, Node};
 use crate::problem::{ConfigError, Problem};
-use crate::server::{Reach, ServerConfig};
+use crate::server::ServerConfig;
 use crate::syntax::Format;
 use crate::variables::Variables;
 
@@ -184,7 +184,7 @@ impl Editor {
             Format::Toml => toml::add(text, root, server, folder),
             Format::Json => json::add(text, root, &self.container, server, folder),
         };
-        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| reaches_the_same(&new, server));
+        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| new.is_written_like(server));
         if let Ok(new) = self.with(&splices) {
             // What would not be read again has a better name than that it cannot be written.
             new.server(name)?;
@@ -324,30 +324,6 @@ fn strip(node: &mut Node, tables: &[usize], name: &str, depth: usize) {
     entries.retain(|entry| {
         !(tables.contains(&entry.key_span.start) && entry.value.entries().is_some_and(<[_]>::is_empty))
     });
-}
-
-/// Tells whether a server that was written is the one that was meant, as far as a file of another folder can say.
-fn reaches_the_same(written: &ServerConfig, meant: &ServerConfig) -> bool {
-    let reach = match (&written.reach, &meant.reach) {
-        (Reach::Program(a), Reach::Program(b)) => {
-            let words = |program: &crate::Program| {
-                let texts =
-                    std::iter::once(&program.command).chain(&program.args).chain(program.env.values());
-                texts.map(|text| text.as_written().to_owned()).collect::<Vec<_>>()
-            };
-            words(a) == words(b) && a.env.keys().eq(b.env.keys())
-        }
-        (Reach::Endpoint(a), Reach::Endpoint(b)) => {
-            let texts = |endpoint: &crate::Endpoint| {
-                let texts = std::iter::once(&endpoint.url).chain(endpoint.headers.values());
-                texts.map(|text| text.as_written().to_owned()).collect::<Vec<_>>()
-            };
-            texts(a) == texts(b) && a.headers.keys().eq(b.headers.keys())
-        }
-        _ => false,
-    };
-    let with = |server: &ServerConfig| ServerConfig { reach: meant.reach.clone(), ..server.clone() };
-    reach && with(written) == with(meant)
 }
 
 impl From<Problem> for EditError {

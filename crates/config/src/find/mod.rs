@@ -1,10 +1,16 @@
 //! Where configurations are: in a folder, and where the clients of a person keep their own.
 
 mod client;
+mod import;
+mod lookup;
+mod places;
 
 use std::path::{Path, PathBuf};
 
-pub use self::client::{Client, Import, Places, Platform, imports};
+pub use self::client::Client;
+pub use self::import::{Import, Scope, imports};
+pub use self::lookup::{Found, LookupError, look_up};
+pub use self::places::{Places, Platform};
 
 /// The files that are looked for in a folder, the first that is there applies.
 pub const IN_FOLDER: &[&str] =

@@ -63,4 +63,10 @@ impl ServerConfig {
     pub fn connects_like(&self, other: &Self) -> bool {
         self.name == other.name && self.reach == other.reach && self.share == other.share
     }
+
+    /// Tells whether two servers are described in the same words, variables by name, whatever files they are in.
+    pub fn is_written_like(&self, other: &Self) -> bool {
+        let with = |server: &Self| Self { reach: other.reach.clone(), ..server.clone() };
+        self.reach.is_written_like(&other.reach) && with(self) == with(other)
+    }
 }

@@ -15,6 +15,27 @@ pub enum Reach {
     Endpoint(Endpoint),
 }
 
+impl Reach {
+    /// Compares what is written; the folder of a file, and how an address is spoken to if it is to be found out, do not
+    /// count.
+    pub(crate) fn is_written_like(&self, other: &Self) -> bool {
+        let same = |a: &BTreeMap<String, Text>, b: &BTreeMap<String, Text>| {
+            let words = |(name, text): (&String, &Text)| (name.clone(), text.as_written().to_owned());
+            a.iter().map(words).eq(b.iter().map(words))
+        };
+        match (self, other) {
+            (Self::Program(a), Self::Program(b)) => {
+                let same_args = a.args.iter().map(Text::as_written).eq(b.args.iter().map(Text::as_written));
+                same_args && a.command.as_written() == b.command.as_written() && same(&a.env, &b.env)
+            }
+            (Self::Endpoint(a), Self::Endpoint(b)) => {
+                a.url.as_written() == b.url.as_written() && same(&a.headers, &b.headers)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// A program that is started. Debug output has neither its arguments nor the values of its environment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program {

@@ -73,7 +73,7 @@ fn the_first_file_of_a_folder_applies() {
 fn servers_of_every_client_are_found_in_a_home() {
     let folder = Folder::new("home");
     let project = folder.0.join("shop");
-    let places = Places { platform: Platform::MacOs, home: folder.0.clone(), settings: None };
+    let places = Places::of(Platform::MacOs, &folder.0);
     let claude = sample("claude.json").replace("/home/ann/shop", project.to_str().unwrap());
     folder.write(".claude.json", &claude);
     folder.write(
@@ -91,20 +91,20 @@ fn servers_of_every_client_are_found_in_a_home() {
     let lines: Vec<String> = found
         .iter()
         .map(|import| match &import.file {
-            Ok(file) => format!("{}: {}", import.client, file.names().join(" ")),
+            Ok(file) => format!("{} ({}): {}", import.client, import.scope, file.names().join(" ")),
             Err(_) => format!("{}: cannot be used", import.client),
         })
         .collect();
     assert_eq!(
         lines,
         [
-            "Claude Code: memory",
-            "Claude Code: postgres",
-            "Claude Code: github filesystem asana",
-            "Claude Desktop: filesystem brave-search",
-            "Cursor: figma stripe old",
-            "VS Code: Perplexity playwright context7",
-            "VS Code: time",
+            "Claude Code (local): postgres",
+            "Claude Code (project): github filesystem asana",
+            "Claude Code (user): memory",
+            "Claude Desktop (user): filesystem brave-search",
+            "Cursor (user): figma stripe old",
+            "VS Code (user): Perplexity playwright context7",
+            "VS Code (user): time",
             "Windsurf: cannot be used",
         ]
     );

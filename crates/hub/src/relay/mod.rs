@@ -19,7 +19,7 @@ use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
 
 use self::asking::{ask, tell_roots};
 use self::resume::Resume;
-use self::translate::{Place, as_answer, error_refusal, unavailable_refusal};
+use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
 use crate::upstream::{Lease, Party, Unavailable, Upstream};
 
@@ -58,15 +58,33 @@ pub(crate) async fn relay(
         let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
         match journey.go(lease, &resume).await {
             // What certainly did not arrive may be sent once more, over a connection of which that is not known.
-            Err(Failed::Upstream(Error::Closed { may_have_run: false, .. }))
-                if !std::mem::replace(&mut is_again, true) => {}
+            Err(Failed::Upstream(error))
+                if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Upstream(error)) => {
-                return as_answer(error_refusal(&place, &error), &errand.call);
+                return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
             Ok(outcome) => return Ok(outcome),
         }
     }
+}
+
+/// Reports whether a call certainly came to nothing, so that it can be made anew over another connection.
+fn did_not_run(error: &Error) -> bool {
+    matches!(error, Error::Closed { may_have_run: false, .. }) || is_stale(error)
+}
+
+/// Reports whether a server refuses the very revision that was agreed on with it.
+fn is_stale(error: &Error) -> bool {
+    matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION)
+}
+
+/// Reports whether a server, or the way to it, is not as it should be.
+fn is_trouble(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unreachable(_) | Error::Unauthorized { .. } | Error::Closed { .. } | Error::Status { .. }
+    )
 }
 
 /// Why a call came to nothing.
@@ -125,6 +143,7 @@ impl Journey<'_> {
         loop {
             match stepped {
                 Ok(Stepped::Done(result)) => {
+                    self.server.note_answer();
                     return self.done(&lease, &result, &undeclared, has_asked || resume.is_again());
                 }
                 Ok(Stepped::Ask(round)) => match &round.then {
@@ -254,6 +273,11 @@ impl Journey<'_> {
     fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
         if lease.client().is_closed() {
             self.server.note_if_lost(lease.connection());
+        } else if is_stale(&error) {
+            // What was found out about the server is not true any more.
+            self.server.renounce(lease.connection(), error.to_string());
+        } else if is_trouble(&error) {
+            self.server.note_trouble(error.to_string());
         }
         match (&error, missing_capability(undeclared)) {
             (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),

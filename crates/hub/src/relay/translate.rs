@@ -3,6 +3,7 @@
 use trunkline_client::{Error, Refused};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
 use trunkline_server::{Call, Outcome};
 
@@ -13,7 +14,7 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// The codes of the modern era that are about one hop alone.
 const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
-const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The code by which legacy servers say that there is no such resource.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
@@ -62,7 +63,7 @@ pub(super) fn unavailable_refusal(place: &Place<'_>, unavailable: &Unavailable) 
 }
 
 /// Says what a failure on the way to a server means to its caller.
-pub(super) fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
+fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
     match error {
         Error::Refused(refused) => carried(place, refused),
         Error::Unanswered(refusal) => Refusal::INTERNAL
@@ -83,6 +84,9 @@ pub(super) fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         }
         Error::Malformed(problem) => {
             place.failed("upstream_protocol", &format!("does not keep to the protocol: {problem}"), false)
+        }
+        Error::TooLong { limit } => {
+            place.failed("upstream_protocol", &format!("sent a message of more than {limit} bytes"), false)
         }
         Error::Unsupported(problem) => {
             place.failed("unbridgeable", &format!("cannot do this: {problem}"), false)
@@ -124,6 +128,18 @@ fn is_about(refused: &Refused, uri: &str) -> bool {
     let is_invalid = refused.code == Refusal::INVALID_PARAMS.code(trunkline_protocol::Era::Modern);
     let named = refused.data.as_ref().and_then(|data| data.members().ok()?.text("uri"));
     is_invalid && named.is_some_and(|named| named == uri)
+}
+
+/// Answers with what a failure on the way to a server means to its caller. That nobody answered a question of a tool is for
+/// the model to read.
+pub(super) fn error_answer(place: &Place<'_>, error: &Error, call: &Call) -> Result<Outcome, Refusal> {
+    let refusal = error_refusal(place, error);
+    match (error, call.method) {
+        (Error::Unanswered(_), Method::ToolsCall) => {
+            Ok(Outcome::Done(Reply::Tool(CallToolResult::error(refusal.to_string()))))
+        }
+        _ => as_answer(refusal, call),
+    }
 }
 
 /// Answers with a refusal, or with the result of a tool where the caller's revision has no code for it.

@@ -8,9 +8,21 @@
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 
+mod addresses;
+mod asking;
+mod attribution;
 mod by_hand;
+mod content;
 mod naming;
+mod parked;
 mod passing;
+mod pointing;
+mod pooling;
+mod programs;
+mod refusing;
 mod replacing;
+mod storm;
+mod supervision;
 mod support;
 mod switching;
+mod troubles;

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,7 +8,9 @@ use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 use super::exit::Cause;
-use super::supervise::{Phase, Shared};
+use super::handle::Observer;
+use super::output::{Line, Source};
+use super::supervise::{LINE_BYTES, Phase, Shared};
 use super::system::{Reader, Writer};
 use crate::channel::{Channel, ReceiveError};
 use crate::lines::Lines;
@@ -37,10 +40,11 @@ impl Noise {
 /// Lines on its standard output that are no messages are skipped and counted. When the child is gone, the channel gives
 /// one last error, [`ReceiveError::Broken`], in which there is an [`Ended`](super::Ended); it just ends if the child was
 /// asked to. Dropping the channel closes the child's standard input, by which a well-behaved server ends.
-#[derive(Debug)]
 pub struct ProcessChannel {
     lines: Lines<Reader, ChildInput>,
     shared: Arc<Shared>,
+    /// Who is shown what is no message.
+    observer: Option<Observer>,
     /// Whether standard output was read to its end.
     output_over: bool,
     /// Whether all was said, the error at the end included.
@@ -48,16 +52,30 @@ pub struct ProcessChannel {
 }
 
 impl ProcessChannel {
-    pub(super) fn new(stdout: Reader, stdin: Option<Writer>, limit: usize, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        stdout: Reader,
+        stdin: Option<Writer>,
+        limit: usize,
+        shared: Arc<Shared>,
+        observer: Option<Observer>,
+    ) -> Self {
         let lines = Lines::new(stdout, ChildInput(stdin), limit);
-        Self { lines, shared, output_over: false, is_over: false }
+        Self { lines, shared, observer, output_over: false, is_over: false }
+    }
+
+    fn skip(&self, line: &[u8]) {
+        self.shared.noise().add(line);
+        if let Some(observer) = &self.observer {
+            let text = String::from_utf8_lossy(line.get(..LINE_BYTES).unwrap_or(line));
+            observer(&Line { source: Source::Stdout, text });
+        }
     }
 
     /// Polls for the next message, or for the end of standard output.
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         loop {
             match self.lines.poll_receive(cx) {
-                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.shared.noise().add(&line),
+                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.skip(&line),
                 // A pipe that cannot be read is at its end; why the child is gone says more than that.
                 Poll::Ready(Some(Err(ReceiveError::Broken(_)))) => return Poll::Ready(None),
                 other => return other,
@@ -69,6 +87,15 @@ impl ProcessChannel {
         self.is_over = true;
         let ended = self.shared.ended().filter(|ended| ended.cause != Cause::Asked)?;
         Some(Err(ReceiveError::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, ended))))
+    }
+}
+
+impl fmt::Debug for ProcessChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessChannel")
+            .field("lines", &self.lines)
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
     }
 }
 

@@ -103,7 +103,8 @@ impl fmt::Display for Ended {
         }
         let lines = stderr.last_lines(SHOWN_LINES);
         if !lines.is_empty() {
-            write!(f, "; standard error ended with:\n{lines}")?;
+            f.write_str("\nits standard error ended with:")?;
+            lines.lines().try_for_each(|line| write!(f, "\n  {line}"))?;
         } else if let Some(first) = &noise.first {
             // A program that prints its complaint to the wrong place has nothing but noise to show.
             write!(f, "; standard output was not the protocol: {first}")?;

@@ -6,12 +6,14 @@ use super::command::Command;
 use super::ending::Grace;
 use super::error::{Ended, SpawnError, display_name};
 use super::exit::{Cause, Exit};
+use super::output::Line;
 use super::supervise::{Shared, supervise};
 use super::system::{self, Input, Started};
 use super::tail::Tail;
 
-/// Who is shown every line of a server's standard error.
-pub type Observer = Arc<dyn Fn(&str) + Send + Sync>;
+/// Who is shown every line that a server writes beside the protocol: to standard error, and to standard output where it is no
+/// message.
+pub type Observer = Arc<dyn Fn(&Line<'_>) + Send + Sync>;
 
 /// How a server is spoken to, and how it is ended.
 #[derive(Clone)]
@@ -20,13 +22,14 @@ pub struct Options {
     pub message_bytes: usize,
     /// How long the server has to end by itself.
     pub grace: Grace,
-    /// Who is shown the lines of standard error, at most 8 KiB of each; nobody by default. The last 64 KiB are kept anyway.
-    pub on_stderr: Option<Observer>,
+    /// Who is shown the lines that are no messages, at most 8 KiB of each; nobody by default. The last 64 KiB of standard
+    /// error are kept anyway.
+    pub on_line: Option<Observer>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { message_bytes: 4 * 1024 * 1024, grace: Grace::default(), on_stderr: None }
+        Self { message_bytes: 4 * 1024 * 1024, grace: Grace::default(), on_line: None }
     }
 }
 
@@ -35,7 +38,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("message_bytes", &self.message_bytes)
             .field("grace", &self.grace)
-            .field("on_stderr", &self.on_stderr.is_some())
+            .field("on_line", &self.on_line.is_some())
             .finish()
     }
 }
@@ -59,10 +62,11 @@ impl Process {
     pub fn spawn(command: &Command, options: Options) -> Result<(ProcessChannel, Self), SpawnError> {
         let Started { child, stdin, stdout, stderr } = system::start(command, Input::Pipe)?;
         let shared = Arc::new(Shared::new(display_name(&command.program)));
-        let channel = ProcessChannel::new(stdout, stdin, options.message_bytes, Arc::clone(&shared));
+        let Options { message_bytes, grace, on_line } = options;
+        let channel = ProcessChannel::new(stdout, stdin, message_bytes, Arc::clone(&shared), on_line.clone());
         let process = Self { shared: Arc::clone(&shared), id: child.id() };
         let runtime = child.runtime().clone();
-        runtime.spawn(supervise(child, stderr, shared, options.grace, options.on_stderr));
+        runtime.spawn(supervise(child, stderr, shared, grace, on_line));
         Ok((channel, process))
     }
 

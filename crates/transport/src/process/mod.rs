@@ -43,6 +43,6 @@ pub use self::ending::Grace;
 pub use self::error::{Ended, SpawnError};
 pub use self::exit::{Cause, Exit};
 pub use self::handle::{Observer, Options, Process};
-pub use self::output::{Captured, Line, Source};
-pub use self::run::{Finished, RunLimits, run, run_observed};
+pub use self::output::{Captured, Line, Source, Watcher};
+pub use self::run::{Finished, RunLimits, run, run_observed, run_watched};
 pub use self::tail::Tail;

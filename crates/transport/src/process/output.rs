@@ -45,8 +45,25 @@ pub struct Line<'a> {
     pub text: Cow<'a, str>,
 }
 
-/// Who looks at lines while they come.
-pub(super) type Observe<'a> = dyn FnMut(Line<'_>) + Send + 'a;
+/// Who looks at a command while it runs.
+pub trait Watcher: Send {
+    /// Reports whether lines are wanted.
+    fn wants_lines(&self) -> bool {
+        false
+    }
+
+    /// Takes the id of the process as soon as there is one.
+    fn started(&mut self, _id: u32) {}
+
+    /// Takes a line, if lines are wanted.
+    fn line(&mut self, _line: Line<'_>) {}
+
+    /// Takes what comes after the last byte of an output that is kept; it is gone unless it is kept here.
+    fn beyond(&mut self, _source: Source, _bytes: &[u8]) {}
+}
+
+/// Looks at nothing.
+impl Watcher for () {}
 
 /// How much is read at once: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
@@ -68,7 +85,7 @@ impl Output {
     }
 
     /// Reads until the output is at its end; what is beyond the limit is read too, and dropped.
-    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>, observe: &mut Observe<'_>) -> Poll<()> {
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>, watcher: &mut dyn Watcher) -> Poll<()> {
         while let Some(pipe) = &mut self.pipe {
             let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
             let mut read = ReadBuf::uninit(&mut scratch);
@@ -76,9 +93,9 @@ impl Output {
             let result: io::Result<()> = ready!(Pin::new(pipe).poll_read(cx, &mut read));
             if result.is_err() || read.filled().is_empty() {
                 self.pipe = None;
-                self.finish(observe);
+                self.finish(watcher);
             } else {
-                self.take(read.filled(), observe);
+                self.take(read.filled(), watcher);
             }
         }
         Poll::Ready(())
@@ -97,22 +114,25 @@ impl Output {
         self.pipe.take()
     }
 
-    fn take(&mut self, bytes: &[u8], observe: &mut Observe<'_>) {
+    fn take(&mut self, bytes: &[u8], watcher: &mut dyn Watcher) {
         let room = self.limit - self.captured.bytes.len();
-        let kept = bytes.get(..room).unwrap_or(bytes);
+        let (kept, beyond) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         reserve(&mut self.captured.bytes, kept.len(), self.limit);
         self.captured.bytes.extend_from_slice(kept);
-        self.captured.dropped += (bytes.len() - kept.len()) as u64;
+        self.captured.dropped += beyond.len() as u64;
         let source = self.source;
+        if !beyond.is_empty() {
+            watcher.beyond(source, beyond);
+        }
         if let Some(cutter) = &mut self.cutter {
-            cutter.push(bytes, |line| observe(Line { source, text: String::from_utf8_lossy(line) }));
+            cutter.push(bytes, |line| watcher.line(Line { source, text: String::from_utf8_lossy(line) }));
         }
     }
 
-    fn finish(&mut self, observe: &mut Observe<'_>) {
+    fn finish(&mut self, watcher: &mut dyn Watcher) {
         let source = self.source;
         if let Some(mut cutter) = self.cutter.take() {
-            cutter.finish(|line| observe(Line { source, text: String::from_utf8_lossy(line) }));
+            cutter.finish(|line| watcher.line(Line { source, text: String::from_utf8_lossy(line) }));
         }
     }
 }

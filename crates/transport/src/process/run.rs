@@ -10,7 +10,7 @@ use super::ending;
 use super::error::SpawnError;
 use super::exit::{Cause, Exit};
 use super::observe::Cutter;
-use super::output::{Captured, Line, Observe, Output, Source};
+use super::output::{Captured, Line, Output, Source, Watcher};
 use super::system::{self, Child, Input, Started};
 
 /// What a command may cost.
@@ -20,7 +20,7 @@ pub struct RunLimits {
     pub stdout_bytes: usize,
     /// How many bytes of standard error are kept; the rest is read and counted. 256 KiB by default.
     pub stderr_bytes: usize,
-    /// How many bytes of a line an observer is given; 8 KiB by default.
+    /// How many bytes of a line a watcher is given; 8 KiB by default.
     pub line_bytes: usize,
     /// How long the command may run; `None` for as long as it wants. One minute by default.
     pub within: Option<Duration>,
@@ -65,21 +65,45 @@ pub struct Finished {
 /// # Errors
 /// The command cannot be started.
 pub async fn run(command: &Command, limits: &RunLimits) -> Result<Finished, SpawnError> {
-    let running = Running::start(command, limits, None)?;
-    Ok(running.finish(limits, &mut |_| {}).await)
+    run_watched(command, limits, &mut ()).await
 }
 
-/// Runs a command as [`run`] does, and shows every line that it writes to an observer as soon as it is there.
+/// Runs a command as [`run`] does, and shows every line that it writes to a watcher as soon as it is there.
 ///
 /// # Errors
 /// The command cannot be started.
 pub async fn run_observed(
     command: &Command,
     limits: &RunLimits,
-    mut observe: impl FnMut(Line<'_>) + Send,
+    observe: impl FnMut(Line<'_>) + Send,
 ) -> Result<Finished, SpawnError> {
-    let running = Running::start(command, limits, Some(limits.line_bytes))?;
-    Ok(running.finish(limits, &mut observe).await)
+    run_watched(command, limits, &mut Lines(observe)).await
+}
+
+/// Runs a command as [`run`] does, and tells a watcher what happens meanwhile.
+///
+/// # Errors
+/// The command cannot be started.
+pub async fn run_watched(
+    command: &Command,
+    limits: &RunLimits,
+    watcher: &mut impl Watcher,
+) -> Result<Finished, SpawnError> {
+    let running = Running::start(command, limits, watcher)?;
+    Ok(running.finish(limits, watcher).await)
+}
+
+/// Shows lines to a function.
+struct Lines<F>(F);
+
+impl<F: FnMut(Line<'_>) + Send> Watcher for Lines<F> {
+    fn wants_lines(&self) -> bool {
+        true
+    }
+
+    fn line(&mut self, line: Line<'_>) {
+        (self.0)(line);
+    }
 }
 
 /// A command that runs; it is made to end when this is dropped.
@@ -96,9 +120,11 @@ struct Outputs {
 }
 
 impl Running {
-    fn start(command: &Command, limits: &RunLimits, line_bytes: Option<usize>) -> Result<Self, SpawnError> {
+    fn start(command: &Command, limits: &RunLimits, watcher: &mut dyn Watcher) -> Result<Self, SpawnError> {
         let Started { child, stdout, stderr, .. } = system::start(command, Input::Empty)?;
-        let cutter = || line_bytes.map(Cutter::new);
+        watcher.started(child.id());
+        let wants_lines = watcher.wants_lines();
+        let cutter = || wants_lines.then(|| Cutter::new(limits.line_bytes));
         let outputs = Outputs {
             stdout: Output::new(stdout, Source::Stdout, limits.stdout_bytes, cutter()),
             stderr: Output::new(stderr, Source::Stderr, limits.stderr_bytes, cutter()),
@@ -106,13 +132,13 @@ impl Running {
         Ok(Self { child: Some(child), outputs, term: limits.term })
     }
 
-    async fn finish(mut self, limits: &RunLimits, observe: &mut Observe<'_>) -> Finished {
-        let (cause, has_ended) = self.until_exit(limits, observe).await;
+    async fn finish(mut self, limits: &RunLimits, watcher: &mut dyn Watcher) -> Finished {
+        let (cause, has_ended) = self.until_exit(limits, watcher).await;
         let Self { child, outputs, .. } = &mut self;
         let mut exit = Exit::Unknown;
         if let Some(running) = child {
             let is_read = outputs.is_read();
-            let reading = pin!(poll_fn(|cx| outputs.poll_read(cx, observe)));
+            let reading = pin!(poll_fn(|cx| outputs.poll_read(cx, watcher)));
             let reading = (!is_read).then_some(reading);
             exit = ending::conclude(running, has_ended, reading, limits.stragglers).await;
         }
@@ -124,39 +150,39 @@ impl Running {
     /// Reads both outputs until the command has ended, and makes it end when its time is up.
     ///
     /// Tells why it ended, and whether it did: a process can hang in the kernel.
-    async fn until_exit(&mut self, limits: &RunLimits, observe: &mut Observe<'_>) -> (Cause, bool) {
+    async fn until_exit(&mut self, limits: &RunLimits, watcher: &mut dyn Watcher) -> (Cause, bool) {
         let Some(within) = limits.within else {
-            poll_fn(|cx| self.poll_exit(cx, observe)).await;
+            poll_fn(|cx| self.poll_exit(cx, watcher)).await;
             return (Cause::Itself, true);
         };
         let mut deadline = pin!(tokio::time::sleep(within));
-        if self.exits_before(deadline.as_mut(), observe).await {
+        if self.exits_before(deadline.as_mut(), watcher).await {
             return (Cause::Itself, true);
         }
         for end in [Child::terminate, Child::kill] {
             self.child.as_mut().map(end);
             deadline.as_mut().reset(Instant::now() + limits.term);
-            if self.exits_before(deadline.as_mut(), observe).await {
+            if self.exits_before(deadline.as_mut(), watcher).await {
                 return (Cause::TimedOut, true);
             }
         }
         (Cause::TimedOut, false)
     }
 
-    async fn exits_before(&mut self, mut deadline: Pin<&mut Sleep>, observe: &mut Observe<'_>) -> bool {
+    async fn exits_before(&mut self, mut deadline: Pin<&mut Sleep>, watcher: &mut dyn Watcher) -> bool {
         // The clock comes first: a command that never stops writing must not keep us from looking at it.
         poll_fn(|cx| match deadline.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(false),
-            Poll::Pending => self.poll_exit(cx, observe).map(|()| true),
+            Poll::Pending => self.poll_exit(cx, watcher).map(|()| true),
         })
         .await
     }
 
     /// Polls for the end of the command, and reads what it writes until then.
-    fn poll_exit(&mut self, cx: &mut Context<'_>, observe: &mut Observe<'_>) -> Poll<()> {
+    fn poll_exit(&mut self, cx: &mut Context<'_>, watcher: &mut dyn Watcher) -> Poll<()> {
         let exited = self.child.as_mut().map_or(Poll::Ready(()), |child| child.poll_exited(cx));
         if exited.is_pending() {
-            let _ = self.outputs.poll_read(cx, observe);
+            let _ = self.outputs.poll_read(cx, watcher);
         }
         exited
     }
@@ -173,9 +199,9 @@ impl Drop for Running {
 
 impl Outputs {
     /// Polls for the end of both.
-    fn poll_read(&mut self, cx: &mut Context<'_>, observe: &mut Observe<'_>) -> Poll<()> {
-        let stdout = self.stdout.poll_end(cx, observe);
-        let stderr = self.stderr.poll_end(cx, observe);
+    fn poll_read(&mut self, cx: &mut Context<'_>, watcher: &mut dyn Watcher) -> Poll<()> {
+        let stdout = self.stdout.poll_end(cx, watcher);
+        let stderr = self.stderr.poll_end(cx, watcher);
         if stdout.is_ready() && stderr.is_ready() { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -14,6 +14,7 @@ use super::error::Ended;
 use super::exit::{Cause, Exit};
 use super::handle::Observer;
 use super::observe::Cutter;
+use super::output::{Line, Source};
 use super::system::{Child, Reader};
 use super::tail::{Tail, TailBuffer};
 
@@ -143,8 +144,8 @@ const CLOSED_PIPE: Duration = Duration::from_millis(500);
 /// How long standard error is read after the server has ended, while somebody still holds it.
 const STRAGGLERS: Duration = Duration::from_millis(500);
 
-/// How many bytes of a line of standard error an observer is given.
-const LINE_BYTES: usize = 8 * 1024;
+/// How many bytes of a line an observer is given.
+pub(super) const LINE_BYTES: usize = 8 * 1024;
 
 /// Watches over one server until it is reaped; reads its standard error all that time.
 pub(super) async fn supervise(
@@ -195,7 +196,7 @@ async fn read_stderr(mut stderr: Reader, shared: &Shared, observer: Option<Obser
     let mut cutter = Cutter::new(LINE_BYTES);
     let show = |line: &[u8]| {
         if let Some(observer) = &observer {
-            observer(&String::from_utf8_lossy(line));
+            observer(&Line { source: Source::Stderr, text: String::from_utf8_lossy(line) });
         }
     };
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use trunkline_transport::process::{Cause, Ended, Exit, Grace, Options, Process, ProcessChannel};
+use trunkline_transport::process::{
+    Cause, Ended, Exit, Grace, Line, Options, Process, ProcessChannel, Source,
+};
 use trunkline_transport::{Channel as _, Command, ReceiveError};
 
 use crate::support::{DEADLINE, receive, receive_watched, send, sh, soon, spawn};
@@ -44,7 +46,7 @@ async fn an_end_is_told_with_the_status_and_what_was_last_said() {
         (
             "echo '{\"id\":1}'; echo Banner; echo one >&2; echo two >&2; exit 3",
             &["{\"id\":1}"],
-            "`sh` exited with code 3; standard error ended with:\none\ntwo",
+            "`sh` exited with code 3\nits standard error ended with:\n  one\n  two",
         ),
         ("kill -9 $$", &[], "`sh` was ended by SIGKILL"),
         (
@@ -128,16 +130,21 @@ async fn a_flood_of_standard_error_never_blocks_the_server() {
 }
 
 #[tokio::test]
-async fn lines_of_standard_error_are_shown_as_they_come() {
+async fn lines_that_are_no_messages_are_shown_as_they_come() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let observer = {
         let seen = Arc::clone(&seen);
-        Arc::new(move |line: &str| seen.lock().unwrap().push(line.to_owned()))
+        Arc::new(move |line: &Line<'_>| seen.lock().unwrap().push((line.source, line.text.to_string())))
     };
-    let options = Options { on_stderr: Some(observer), ..Options::default() };
-    let (_channel, process) = Process::spawn(&sh("echo one >&2; printf two >&2; exit 0"), options).unwrap();
+    let options = Options { on_line: Some(observer), ..Options::default() };
+    let script = "echo one >&2; printf two >&2; echo Banner; echo '{\"id\":1}'; exit 0";
+    let (mut channel, process) = Process::spawn(&sh(script), options).unwrap();
+    let (messages, _) = end_of(&mut channel).await;
     soon("the end", process.exited()).await;
-    assert_eq!(*seen.lock().unwrap(), ["one", "two"]);
+    assert_eq!(messages, ["{\"id\":1}"]);
+    let seen = seen.lock().unwrap();
+    let of = |source| seen.iter().filter(|line| line.0 == source).map(|line| &*line.1).collect::<Vec<_>>();
+    assert_eq!((of(Source::Stderr), of(Source::Stdout)), (vec!["one", "two"], vec!["Banner"]));
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use trunkline_transport::Command;
-use trunkline_transport::process::{Cause, Exit, Line, RunLimits, Source, SpawnError, run, run_observed};
+use trunkline_transport::process::{
+    Cause, Exit, Line, RunLimits, Source, SpawnError, Watcher, run, run_observed, run_watched,
+};
 
 use crate::support::{Watched, alone, sh, soon};
 
@@ -43,6 +45,44 @@ async fn what_is_beyond_the_limit_is_read_and_counted() {
     assert_eq!(finished.exit, Exit::Code(4));
     assert_eq!((finished.stdout.bytes.len(), finished.stdout.dropped), (10, 999_990));
     assert_eq!((finished.stderr.bytes.len(), finished.stderr.dropped), (0, 300_000));
+}
+
+/// Keeps what is beyond the limits.
+#[derive(Default)]
+struct Beyond {
+    id: Option<u32>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Watcher for Beyond {
+    fn started(&mut self, id: u32) {
+        self.id = Some(id);
+    }
+
+    fn line(&mut self, line: Line<'_>) {
+        panic!("nobody wants lines: {line:?}");
+    }
+
+    fn beyond(&mut self, source: Source, bytes: &[u8]) {
+        match source {
+            Source::Stdout => self.stdout.extend_from_slice(bytes),
+            Source::Stderr => self.stderr.extend_from_slice(bytes),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_is_told_of_the_process_and_of_all_that_is_beyond_the_limits() {
+    let limits = RunLimits { stdout_bytes: 3, stderr_bytes: 100, ..RunLimits::default() };
+    let script = "echo $$; seq 1 100000; echo all is well >&2";
+    let mut beyond = Beyond::default();
+    let finished = soon("the end", run_watched(&sh(script), &limits, &mut beyond)).await.unwrap();
+    let numbers: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+    let whole = [&finished.stdout.bytes[..], &beyond.stdout].concat();
+    assert_eq!(String::from_utf8(whole).unwrap(), format!("{}\n{numbers}", beyond.id.unwrap()));
+    assert_eq!(finished.stdout.dropped, beyond.stdout.len() as u64);
+    assert!(beyond.stderr.is_empty());
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use trunkline_server::{Host, HostOptions, Metrics};
 use self::gateway::Gateway;
 use self::offer::Offer;
 pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{Exit, Failure};
 use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 use crate::values::ListenAddress;
@@ -36,13 +36,20 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let mut options = args.edge.host_options(&departure)?;
         let metrics = place.count(&mut options);
         options.env = args.env();
+        let audit = offer.audit(args)?;
+        if let Some(audit) = &audit {
+            options.layers = options.layers.with(audit.clone());
+        }
         let host = offer.host(options)?;
         let serving = Serving {
             follows: Some(&offer),
             ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
         };
         let served = serving.serve(place, signals).await;
-        offer.end().await;
+        offer.end(serving.departure.cut_short().is_some()).await;
+        if let Some(audit) = audit {
+            audit.close();
+        }
         served
     })
 }
@@ -114,16 +121,6 @@ impl<'a> Serving<'a> {
         self.follows.and_then(Offer::gateway)
     }
 
-    /// Tells which programs are started, before any of them is.
-    fn tell_listing(&self) {
-        let listing = self.follows.map(Offer::listing).unwrap_or_default();
-        if self.edge.log.stderr_is_json() {
-            listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
-        } else if !listing.is_empty() {
-            say(&format!("{listing}\n"));
-        }
-    }
-
     /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
     async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
         let begun = match self.follows {
@@ -185,6 +182,15 @@ fn outcome(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result
             Err(Failure::new(Exit::Failed, lost).hint(format!("`--grace` gives them longer than {grace:?}")))
         }
     }
+}
+
+/// Returns the JSON Schema of the table `[serve]`.
+#[cfg(test)]
+pub(crate) fn table_schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(plan::ServeTable);
+    schema.remove("$schema");
+    schema.remove("title");
+    schema
 }
 
 #[cfg(test)]

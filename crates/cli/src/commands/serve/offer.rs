@@ -1,11 +1,13 @@
 use std::convert::Infallible;
+use std::task::Poll;
 
 use trunkline_config::ServerConfig;
 use trunkline_server::{Host, HostOptions};
 
 use super::ServeArgs;
-use super::gateway::Gateway;
+use super::gateway::{Gateway, begin};
 use super::plan::Source;
+use crate::audit::{Arguments, Audit};
 use crate::builtin::{self, Builtin};
 use crate::exit::{Exit, Failure};
 
@@ -27,13 +29,40 @@ impl Offer {
         let source = if args.no_config { None } else { Source::of(args.config.as_deref()) };
         match source {
             Some(source) => {
-                let gateway = Gateway::new(args, source.read()?)?;
+                let plan = source.read()?;
+                for note in plan.file.notes() {
+                    tracing::info!("{note}");
+                }
+                let gateway = Gateway::new(args, plan)?;
                 let servers = gateway.prepare(&gateway.plan())?;
                 Ok(Self::Hub(gateway, servers))
             }
             None if args.builtin.is_empty() => Ok(Self::Builtin(Builtin::ALL.to_vec())),
             None => Ok(Self::Builtin(args.builtin.clone())),
         }
+    }
+
+    /// Opens the file to which a line for each call is appended, if somebody wants that.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn audit(&self, args: &ServeArgs) -> Result<Option<Audit>, Failure> {
+        let said = self.gateway().map(|gateway| gateway.plan().audit.clone()).unwrap_or_default();
+        let Some(file) = args.audit.clone().or(said.file) else { return Ok(None) };
+        let written = args.audit_arguments || said.arguments;
+        let arguments = if written { Arguments::Written } else { Arguments::Counted };
+        let audit = Audit::open(&file, arguments).map_err(|error| {
+            Failure::configuration(format!("audit log {} cannot be opened: {error}", file.display()))
+                .hint("give a file in a folder that exists and that you may write to")
+        })?;
+        Ok(Some(match self.gateway() {
+            Some(gateway) => {
+                // What the hub keeps must not keep the hub.
+                gateway.set_audit(audit.clone());
+                audit.with_index(gateway.clone())
+            }
+            None => audit,
+        }))
     }
 
     /// Makes it ready to be served.
@@ -55,23 +84,17 @@ impl Offer {
         }
     }
 
-    /// Lists the servers that are started or connected to, for a person to read before that happens.
-    pub(super) fn listing(&self) -> String {
-        self.gateway().map(Gateway::listing).unwrap_or_default()
-    }
-
     /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
     /// returns connects to them, follows the file, and never ends.
     pub(super) async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
         let mut begun = None;
         if let Self::Hub(gateway, servers) = self {
+            gateway.tell_all();
             let (gateway, servers) = (gateway.clone(), servers.clone());
             let mut keeping = Box::pin(async move { gateway.keep(servers).await });
             // The servers are made known before the first of them is waited for.
-            tokio::select! {
-                biased;
-                never = &mut keeping => match never {},
-                () = std::future::ready(()) => {}
+            if let Poll::Ready(never) = begin(&mut keeping).await {
+                match never {}
             }
             begun = Some(keeping);
         }
@@ -83,9 +106,11 @@ impl Offer {
         }
     }
 
-    /// Ends every program that was started.
-    pub(super) async fn end(&self) {
-        if let Some(gateway) = self.gateway() {
+    /// Ends every program that was started. Who is in a hurry does not wait for them: without us they are ended.
+    pub(super) async fn end(&self, in_a_hurry: bool) {
+        let Some(gateway) = self.gateway() else { return };
+        gateway.leave();
+        if !in_a_hurry {
             gateway.shutdown().await;
         }
     }

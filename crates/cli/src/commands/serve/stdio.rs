@@ -13,7 +13,6 @@ use crate::signals::Signals;
 /// The transport fails, or calls had to be ended.
 pub(super) async fn serve(serving: &Serving<'_>, signals: Signals) -> Result<(), Failure> {
     let Serving { edge, offer, host, departure, .. } = serving;
-    serving.tell_listing();
     let keeping = serving.begin().await;
     if std::io::stderr().is_terminal() {
         say(&format!("trunkline serves {offer}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));

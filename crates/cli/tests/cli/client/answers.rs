@@ -1,7 +1,7 @@
 //! What servers ask, answered in advance.
 
 use super::{Peer, WAYS, ask, output};
-use crate::process::{folder, run};
+use crate::process::{file, folder, run};
 
 #[test]
 fn answers_are_given_in_advance() {
@@ -52,6 +52,21 @@ fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() 
         assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
         assert!(finished.stderr.contains("hint: the server wants to ask something"), "{way}: {finished:?}");
     }
+}
+
+#[test]
+fn a_model_is_stood_in_for_by_a_text() {
+    let peer = Peer::start();
+    let file = file(&folder("a_model_is_stood_in_for"), "answer", "Oslo", 0o600);
+    for way in WAYS {
+        for (sample, answer) in [("--sample=Paris", "Paris"), (&*format!("--sample=@{file}"), "Oslo")] {
+            let said = output(&peer, way, &["call", "test_sampling", "prompt=Capital?", sample]);
+            assert!(said.contains(answer), "{way}: {said}");
+        }
+    }
+    let nobody = ask(&peer, "modern", &["call", "test_sampling", "prompt=Capital?", "--sample"]);
+    assert_eq!(nobody.code, Some(2), "{nobody:?}");
+    assert!(nobody.stderr.contains("hint: `--sample=TEXT`"), "{nobody:?}");
 }
 
 #[test]

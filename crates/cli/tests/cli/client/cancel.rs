@@ -52,6 +52,30 @@ fn a_program_is_told_before_its_input_is_closed() {
 }
 
 #[test]
+fn a_second_interrupt_does_not_wait_for_a_server_that_does_not_end() {
+    // It does not end when its input does, and cannot be asked to.
+    let program = format!("trap '' TERM INT\n{NOTING}\nwhile true; do sleep 1; done");
+    let options = ["--era", "legacy", "--log-level", "info", "--env", "NOTES=/dev/null"];
+    let command = [&["call", "wait"], &options[..], &["--", "sh", "-c", &program]].concat();
+    let mut told = String::new();
+    // On a busy machine the server may be killed, as it is in the end, before the second interrupt comes.
+    for _ in 0..5 {
+        let mut running = Running::start(&command);
+        running.wait_for("info: called");
+        running.signal(Signal::INT);
+        running.wait_for("waiting for the server to end; Ctrl-C leaves it");
+        running.signal(Signal::INT);
+        let finished = running.wait();
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(130), ""), "{finished:?}");
+        told = finished.stderr;
+        if told.ends_with("error: interrupted before the server had ended; it ends with us\n") {
+            return;
+        }
+    }
+    panic!("it was waited for five times: {told}");
+}
+
+#[test]
 fn a_program_that_takes_no_notice_can_be_left() {
     // It reads nothing, does not end when its input does, and cannot be asked to end.
     let program = "trap '' TERM INT; while true; do sleep 1; done";

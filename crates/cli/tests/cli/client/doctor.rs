@@ -70,6 +70,14 @@ fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
 }
 
 #[test]
+fn lines_of_a_program_that_are_no_messages_are_a_problem() {
+    let program = format!("echo Welcome; echo; exec '{OURSELVES}' serve --stdio");
+    let finished = run(&["doctor", "--", "sh", "-c", &program], "");
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(line(&finished.stdout, "stdout").ends_with("a line is no message: Welcome"), "{finished:?}");
+}
+
+#[test]
 fn where_the_way_ends_is_said() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let refused = run(&["doctor", &format!("http://{free}/mcp")], "");

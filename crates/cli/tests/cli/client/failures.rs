@@ -4,7 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use super::{Peer, ask};
-use crate::process::run;
+use crate::process::{file, folder, run};
+
+const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
 
 #[test]
 fn a_server_that_is_not_there_is_unreachable() {
@@ -26,8 +28,66 @@ fn a_server_that_is_not_there_is_unreachable() {
 fn what_a_program_wrote_before_it_died_is_told() {
     let finished = run(&["tools", "--", "sh", "-c", "echo no licence found >&2; exit 7"], "");
     assert_eq!(finished.code, Some(4), "{finished:?}");
-    assert!(finished.stderr.contains("exited with code 7"), "{finished:?}");
-    assert!(finished.stderr.contains("no licence found"), "{finished:?}");
+    assert_eq!(
+        finished.stderr,
+        "error: cannot connect to sh -c 'echo no licence found >&2; exit 7': `sh` exited with code 7\n\
+         its standard error ended with:\n  no licence found\n\
+         tried:\n  server/discover at 2026-07-28: `sh` exited with code 7\n  \
+         initialize at 2025-11-25: `sh` exited with code 7\n\
+         hint: `trunkline doctor` looks at each step of the way\n"
+    );
+}
+
+#[test]
+fn what_a_program_writes_beside_the_protocol_is_shown_if_somebody_wants_to_see_it() {
+    let program = format!("echo Welcome; echo loading >&2; exec '{OURSELVES}' serve --stdio");
+    let command = ["--", "sh", "-c", &program];
+    let silent = run(&[&["call", "echo", "message=hi"], &command[..]].concat(), "");
+    assert_eq!((silent.stdout.as_str(), silent.stderr.as_str()), ("hi\n", ""), "{silent:?}");
+    let told = run(&[&["call", "echo", "message=hi", "-v"], &command[..]].concat(), "");
+    assert_eq!(told.stdout, "hi\n", "{told:?}");
+    for line in ["stdout: Welcome\n", "stderr: loading\n"] {
+        assert!(told.stderr.contains(line), "{told:?}");
+    }
+}
+
+#[test]
+fn long_messages_are_taken_up_to_a_bound_that_can_be_set() {
+    let folder = folder("long_messages");
+    let long = file(&folder, "long", &"x".repeat(20 << 20), 0o600);
+    let message = format!("message=@{long}");
+    let server = ["--", OURSELVES, "serve", "--stdio", "--max-message", "64MiB"];
+    let taken = run(&[&["call", "echo", &message], &server[..]].concat(), "");
+    assert_eq!((taken.code, taken.stdout.len()), (Some(0), (20 << 20) + 1), "{}", taken.stderr);
+    let refused = run(&[&["call", "echo", &message, "--max-message", "1MiB"], &server[..]].concat(), "");
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+    assert_eq!(
+        refused.stderr,
+        "error: the server sent a message of more than 1048576 bytes\n\
+         hint: `--max-message` lets it be longer; the server may have run the call\n"
+    );
+}
+
+#[test]
+fn a_list_that_is_empty_is_said_to_be() {
+    let peer = Peer::serving(&trunkline_server::Server::new("empty"));
+    for (words, told) in [
+        (&["tools"][..], "the server lists no tools\n"),
+        (&["prompts"], "the server lists no prompts\n"),
+        (&["resources"], "the server lists no resources\n"),
+    ] {
+        for way in ["modern", "legacy"] {
+            let finished = ask(&peer, way, words);
+            let seen = (finished.code, finished.stdout.as_str(), finished.stderr.as_str());
+            assert_eq!(seen, (Some(0), "", told), "{way}: {words:?}");
+            let json = ask(&peer, way, &[words, &["--json"]].concat());
+            assert_eq!((json.code, json.stderr.as_str()), (Some(0), ""), "{way}: {words:?}");
+            assert!(json.stdout.contains("[]"), "{way}: {json:?}");
+        }
+    }
+    let refused = ask(&peer, "legacy", &["complete", "greeting", "name=A"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.ends_with("hint: `trunkline info` says what the server has\n"), "{refused:?}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
     for way in ["modern", "legacy", "sse", "websocket"] {
         let refused = ask(&peer, way, &["tools"]);
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{way}: {refused:?}");
+        assert!(refused.stderr.contains(&peer.address.to_string()), "{way}: {refused:?}");
         assert!(
             refused.stderr.contains("hint: `--bearer env:NAME` or `--bearer @FILE`"),
             "{way}: {refused:?}"

@@ -134,9 +134,9 @@ impl<C: Channel> Driver<C> {
     /// Nobody knows whose message it was, unless there is only one whose it can be; all others run into their deadlines.
     fn skip_too_long(&mut self, limit: usize) {
         tracing::warn!(limit, "a message of the server is too long and was skipped");
-        let problem = format!("the server sent a message of more than {limit} bytes");
         if let Some((id, _)) = self.table.only() {
-            self.finish(id, Arrived::Lost(Loss::malformed(problem)));
+            let kind = LossKind::TooLong { limit };
+            self.finish(id, Arrived::Lost(Loss { reach: Reach::MayHaveReached, kind }));
         }
     }
 

@@ -17,8 +17,9 @@ pub(super) enum Answer {
     Json,
     /// The body is a stream, and the response comes in it.
     Events,
-    /// The body may be an error that answers the request; if it is none, this is what happened.
-    Refused(Loss),
+    /// The body may be an error that answers the request; if it is none, this is what happened, together with whether the
+    /// request named a session.
+    Refused(Loss, InSession),
     /// There is no response, whatever the body is.
     Lost(Loss),
 }
@@ -34,7 +35,7 @@ pub(super) enum InSession {
 pub(super) fn judge(status: StatusCode, headers: &HeaderMap, session: InSession) -> Answer {
     if let Some(loss) = judge_status(status, headers, session) {
         return match loss.kind {
-            LossKind::Status { .. } if !status.is_redirection() => Answer::Refused(loss),
+            LossKind::Status { .. } if !status.is_redirection() => Answer::Refused(loss, session),
             _ => Answer::Lost(loss),
         };
     }
@@ -82,17 +83,26 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> L
         reach: Reach::NotReached,
         kind: LossKind::Status { status: status.as_u16(), excerpt: String::new() },
     };
-    explain(judge_status(status, headers, InSession::No).unwrap_or_else(unwanted), body)
+    explain(judge_status(status, headers, InSession::No).unwrap_or_else(unwanted), body, InSession::No)
 }
 
 /// Adds the beginning of a body to what a status says, for people.
-pub(super) fn explain(mut loss: Loss, body: &[u8]) -> Loss {
-    if let LossKind::Status { excerpt, .. } = &mut loss.kind
-        && excerpt.is_empty()
-    {
-        *excerpt = self::excerpt(body);
+pub(super) fn explain(mut loss: Loss, body: &[u8], session: InSession) -> Loss {
+    if let LossKind::Status { status, excerpt } = &mut loss.kind {
+        if *status == 400 && session == InSession::Yes && is_about_session(body) {
+            loss.kind = LossKind::SessionGone;
+        } else if excerpt.is_empty() {
+            *excerpt = self::excerpt(body);
+        }
     }
     loss
+}
+
+/// Tells whether a refusal is about the session. Many servers that were started anew say by a 400 that they do not know one,
+/// since the samples that they were made from do so.
+fn is_about_session(body: &[u8]) -> bool {
+    let words = String::from_utf8_lossy(body).to_ascii_lowercase();
+    words.contains("session") || words.contains("not initialized")
 }
 
 /// Tells whether a status says that the request was not acted on. Whatever leaves a doubt does not.
@@ -201,6 +211,26 @@ mod tests {
             let answer = judge(StatusCode::from_u16(*status).unwrap(), &headers(pairs), *session);
             assert!(format!("{answer:?}").contains(expected), "{status} {pairs:?}: {answer:?}");
         }
+    }
+
+    #[test]
+    fn a_bad_request_that_is_about_the_session_means_that_it_is_gone() {
+        let bad = || Loss {
+            reach: Reach::NotReached,
+            kind: LossKind::Status { status: 400, excerpt: String::new() },
+        };
+        for (body, session, is_gone) in [
+            (r#"{"error":{"message":"Bad Request: No valid session ID provided"}}"#, InSession::Yes, true),
+            ("Invalid or missing session ID", InSession::Yes, true),
+            (r#"{"error":{"message":"Bad Request: Server not initialized"}}"#, InSession::Yes, true),
+            ("Bad Request", InSession::Yes, false),
+            ("No valid session ID provided", InSession::No, false),
+        ] {
+            let loss = explain(bad(), body.as_bytes(), session);
+            assert_eq!(loss.kind == LossKind::SessionGone, is_gone, "{body}");
+        }
+        let failed = Loss { kind: LossKind::Status { status: 500, excerpt: String::new() }, ..bad() };
+        assert_ne!(explain(failed, b"session", InSession::Yes).kind, LossKind::SessionGone);
     }
 
     #[test]

@@ -7,12 +7,12 @@ use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
-use super::answer::{Answer, explain, malformed};
+use super::answer::{Answer, InSession, explain, malformed};
 use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
 use super::shared::{NoStream, Shared, lost};
-use crate::carrier::{Arrived, Loss, Mirror, Outgoing, Reach};
+use crate::carrier::{Arrived, Loss, LossKind, Mirror, Outgoing, Reach};
 
 /// How often in a row taking up a broken stream may fail.
 const MOST_FAILURES: u32 = 5;
@@ -67,12 +67,13 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
             Box::new(reply).next().await
         }
         // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
-        Answer::Refused(loss) if outgoing.finds_out() && response.status.is_server_error() => {
+        Answer::Refused(loss, session) if outgoing.finds_out() && response.status.is_server_error() => {
             let beginning = Box::pin(response.body.read_beginning(EXCERPT_BYTES)).await;
-            guard.last(Arrived::Lost(explain(loss, &beginning)))
+            guard.last(Arrived::Lost(explain(loss, &beginning, session)))
         }
-        Answer::Refused(loss) => {
-            let reading = read_refusal(media(&response.headers), &mut response.body, loss, id, &shared);
+        Answer::Refused(loss, session) => {
+            let kind = media(&response.headers);
+            let reading = read_refusal(kind, &mut response.body, (loss, session), id, &shared);
             let last = Box::pin(reading).await;
             guard.last(last)
         }
@@ -103,20 +104,20 @@ fn read_response(body: Bytes, id: u64, shared: &Shared) -> Arrived {
 async fn read_refusal(
     media: Media,
     body: &mut ResponseBody,
-    loss: Loss,
+    (loss, session): (Loss, InSession),
     id: u64,
     shared: &Shared,
 ) -> Arrived {
     if media != Media::Json {
-        return Arrived::Lost(explain(loss, &body.read_beginning(EXCERPT_BYTES).await));
+        return Arrived::Lost(explain(loss, &body.read_beginning(EXCERPT_BYTES).await, session));
     }
     let Ok(body) = body.read_all(shared.limits.message_bytes).await else { return Arrived::Lost(loss) };
     match envelope::read(body.clone(), shared.limits.bounds) {
         Ok(Incoming::One(message)) => match response_to(message, id, Lenient::No) {
             Some(Err(error)) => Arrived::Response(Err(error)),
-            _ => Arrived::Lost(explain(loss, &body)),
+            _ => Arrived::Lost(explain(loss, &body, session)),
         },
-        _ => Arrived::Lost(explain(loss, &body)),
+        _ => Arrived::Lost(explain(loss, &body, session)),
     }
 }
 
@@ -190,8 +191,8 @@ impl Reply {
                     }
                 }
                 Next::TooLong(limit) => {
-                    let problem = format!("the server sent a message of more than {limit} bytes");
-                    return self.guard.last(Arrived::Lost(malformed(problem)));
+                    let kind = LossKind::TooLong { limit };
+                    return self.guard.last(Arrived::Lost(Loss { reach: Reach::MayHaveReached, kind }));
                 }
                 Next::End(how) => {
                     if let Err(loss) = Box::pin(self.resume(how)).await {

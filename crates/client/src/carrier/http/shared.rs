@@ -191,7 +191,7 @@ impl Shared {
                 }
                 Some(loss) => {
                     let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
-                    Err(explain(loss, &beginning))
+                    Err(explain(loss, &beginning, session))
                 }
             }
         };
@@ -262,12 +262,12 @@ impl Shared {
                 let problem = "the server answered a request for a stream with JSON".to_owned();
                 Err(NoStream::Never(answer::malformed(problem)))
             }
-            Answer::Refused(_) if response.status.is_server_error() || is_busy(response.status) => {
+            Answer::Refused(..) if response.status.is_server_error() || is_busy(response.status) => {
                 Err(NoStream::Later(format!("the server answered with status {}", response.status)))
             }
-            Answer::Refused(loss) => {
+            Answer::Refused(loss, session) => {
                 let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
-                Err(NoStream::Never(explain(loss, &beginning)))
+                Err(NoStream::Never(explain(loss, &beginning, session)))
             }
             Answer::Lost(loss) => Err(NoStream::Never(loss)),
         }
@@ -350,7 +350,8 @@ pub(super) fn lost(error: &HttpError) -> Loss {
         HttpReach::MayHaveReached => Reach::MayHaveReached,
     };
     let kind = match error {
-        HttpError::Malformed(_) | HttpError::TooLong { .. } => LossKind::Malformed(error.to_string()),
+        HttpError::TooLong { limit } => LossKind::TooLong { limit: *limit },
+        HttpError::Malformed(_) => LossKind::Malformed(error.to_string()),
         _ => LossKind::Closed(error.to_string()),
     };
     Loss { reach, kind }

@@ -141,9 +141,9 @@ async fn get(http: &HttpClient, url: &Url, headers: &Headers) -> Result<(Url, Ht
                 let problem = "the server answered a request for a stream with JSON".to_owned();
                 return Err(answer::malformed(problem));
             }
-            Answer::Refused(loss) => {
+            Answer::Refused(loss, session) => {
                 let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
-                return Err(explain(loss, &beginning));
+                return Err(explain(loss, &beginning, session));
             }
             Answer::Lost(loss) => match redirection(&url, &response) {
                 Some(next) if http.place(&next).is_ok() => url = next,
@@ -173,7 +173,7 @@ async fn post(http: HttpClient, request: HttpRequest) -> Result<(), NotTaken> {
             }
             Some(loss) => {
                 let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
-                Err(NotTaken::Lost(explain(loss, &beginning)))
+                Err(NotTaken::Lost(explain(loss, &beginning, InSession::No)))
             }
         }
     };

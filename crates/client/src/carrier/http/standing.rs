@@ -12,8 +12,8 @@ use super::resumption::Resumption;
 use super::shared::{NoStream, Shared};
 use crate::carrier::LossKind;
 
-/// How often in a row the stream may fail before it is given up.
-const MOST_FAILURES: u32 = 10;
+/// How often in a row the stream may fail before somebody should know.
+const MANY_FAILURES: u32 = 10;
 
 /// A stream that says nothing and ends sooner than this was none.
 const SHORTEST_STREAM: Duration = Duration::from_secs(5);
@@ -24,20 +24,24 @@ pub(super) fn begin(shared: &Arc<Shared>) {
     shared.stand(|settle| tokio::spawn(drive(driven, settle)).abort_handle());
 }
 
-/// Keeps the stream open for as long as the server offers it.
+/// Keeps the stream open for as long as the server offers it, and tries to have it again for as long as there is a session:
+/// whoever watches would else wait in vain.
 async fn drive(shared: Arc<Shared>, settle: watch::Sender<bool>) {
     let mut resumption = Resumption::default();
     let session = shared.session_number();
+    // Something may have been said that nobody heard; it is told once there is somebody to ask what it was.
+    let mut missed = false;
     loop {
         let opened = Instant::now();
         let stream = shared.open_stream(session, resumption.last()).await;
         settle.send_replace(true);
         let failed = match stream {
             Ok(events) => {
-                let said = listen(&shared, events, &mut resumption).await;
-                if resumption.last().is_none() {
+                if std::mem::take(&mut missed) {
                     shared.aside.interrupted();
                 }
+                let said = listen(&shared, events, &mut resumption).await;
+                missed = resumption.last().is_none();
                 !said && opened.elapsed() < SHORTEST_STREAM
             }
             Err(NoStream::Later(how)) => {
@@ -47,11 +51,15 @@ async fn drive(shared: Arc<Shared>, settle: watch::Sender<bool>) {
             Err(NoStream::Never(loss)) => match loss.kind {
                 // What the last event was is not known any more; what came after it is lost.
                 LossKind::Status { status: 400, .. } if resumption.last().is_some() => {
-                    shared.aside.interrupted();
+                    missed = true;
                     resumption = Resumption::default();
                     true
                 }
-                LossKind::Status { status: 405, .. } => return,
+                LossKind::SessionGone => {
+                    shared.aside.forgotten();
+                    return;
+                }
+                LossKind::Status { status: 405, .. } if !missed => return,
                 kind => {
                     tracing::debug!(?kind, "there will be no standing stream");
                     shared.aside.interrupted();
@@ -59,10 +67,8 @@ async fn drive(shared: Arc<Shared>, settle: watch::Sender<bool>) {
                 }
             },
         };
-        if failed && resumption.fail() >= MOST_FAILURES {
-            tracing::warn!("the server's stream of changes fails again and again, and is given up");
-            shared.aside.interrupted();
-            return;
+        if failed && resumption.fail() == MANY_FAILURES {
+            tracing::warn!("the server's stream of changes fails again and again");
         }
         tokio::time::sleep(resumption.delay()).await;
     }

@@ -1,5 +1,7 @@
 //! Servers behind a hub, clients in front of it, and who answers what is asked.
 
+mod answers;
+mod script;
 mod town;
 
 use std::time::Duration;
@@ -13,6 +15,8 @@ use trunkline_hub::Hub;
 use trunkline_server::{Host, HostOptions, Server, Tool};
 use trunkline_session::Principal;
 
+pub(crate) use self::answers::Answers;
+pub(crate) use self::script::{Says, Script, said, script};
 pub(crate) use self::town::{Town, eager, lazy, quick};
 
 /// Longer than anything here takes, however busy the machine is.
@@ -53,6 +57,10 @@ pub(crate) fn front(hub: &Hub) -> Host {
 /// Connects a client that speaks one revision and can be asked nothing.
 pub(crate) async fn plain(hub: &Hub, revision: Revision) -> Client {
     client(&front(hub), Client::builder().pin(revision), Principal::Process).await
+}
+
+pub(crate) fn somebody(name: &str) -> Principal {
+    Principal::Named(name.into())
 }
 
 /// Connects a client as somebody.

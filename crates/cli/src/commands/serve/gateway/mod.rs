@@ -1,25 +1,35 @@
 //! The hub of a configuration file, which is as the file says for as long as it runs.
 
+mod admin;
+mod follow;
+mod keep;
+mod listing;
+#[cfg(unix)]
+mod manage;
 mod own;
+mod reload;
 mod wiring;
 mod within;
 
-use std::convert::Infallible;
 use std::fmt;
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use trunkline_config::{ServerConfig, Start};
+use trunkline_config::ServerConfig;
 use trunkline_hub::{Applied, Hub, HubLimits, HubOptions, State, Status};
 use trunkline_server::Limits;
+use trunkline_server::protocol::Method;
 
+use self::admin::Socket;
+use self::follow::Hangups;
+pub(super) use self::keep::begin;
 pub(super) use self::own::OWN;
 use self::own::Own;
 use self::wiring::Wiring;
 use super::ServeArgs;
-use super::plan::{Plan, reach};
-use crate::builtin::{self, Builtin};
-use crate::exit::Failure;
+use super::plan::Plan;
+use crate::audit::{Audit, Index};
+use crate::builtin::Builtin;
+use crate::exit::{Exit, Failure};
 use crate::terminal::visible_line;
 
 /// A hub that follows a file. Clones are the same.
@@ -35,13 +45,27 @@ struct Inner {
     builtin: Vec<Builtin>,
     limits: Limits,
     plan: Mutex<Arc<Plan>>,
+    /// Held by whoever reads the file and makes the hub like it.
+    turn: tokio::sync::Mutex<()>,
+    /// What was wrong with the file when it was last read again.
+    problem: Mutex<Option<String>>,
+    /// Taken by whoever listens to them.
+    hangups: Mutex<Option<Hangups>>,
+    /// Where those who run the hub talk to it.
+    socket: Option<Socket>,
+    /// Where the hub is served, if that is an address.
+    url: OnceLock<String>,
+    /// Where calls are noted down, if anywhere.
+    audit: OnceLock<Audit>,
+    /// Whether standard error carries JSON lines and so nothing else.
+    stderr_is_json: bool,
 }
 
 impl Gateway {
     /// Makes the hub of a plan, without its servers. It has to be made within a runtime.
     ///
     /// # Errors
-    /// The hub was started by itself.
+    /// The hub was started by itself, or cannot listen where those who run it should reach it.
     pub(super) fn new(args: &ServeArgs, plan: Plan) -> Result<Self, Failure> {
         let wiring = Arc::new(Wiring::new(within::told(plan.source.path())?));
         let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
@@ -49,11 +73,20 @@ impl Gateway {
         if let Some(names) = args.names.clone().or_else(|| plan.names.clone()) {
             options.names = names;
         }
+        let hangups = Hangups::install()
+            .map_err(|error| Failure::new(Exit::Failed, format!("signals cannot be listened to: {error}")))?;
         let inner = Inner {
             hub: Hub::new(options),
             wiring,
             builtin: args.builtin.clone(),
             limits: args.edge.limits(),
+            turn: tokio::sync::Mutex::default(),
+            problem: Mutex::default(),
+            hangups: Mutex::new(Some(hangups)),
+            socket: Socket::open(args.admin_socket.as_deref(), plan.source.path())?,
+            url: OnceLock::new(),
+            audit: OnceLock::new(),
+            stderr_is_json: args.edge.log.stderr_is_json(),
             plan: Mutex::new(Arc::new(plan)),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -68,10 +101,27 @@ impl Gateway {
         self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Prepares to make the hub like its plan, and returns what does so.
+    fn set_plan(&self, plan: Plan) {
+        *self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+    }
+
+    /// Notes where the hub is served.
+    pub(super) fn set_url(&self, url: String, port: u16) {
+        self.inner.wiring.set_port(port);
+        // It is served at one address only.
+        let _ = self.inner.url.set(url);
+    }
+
+    /// Notes where calls are noted down.
+    pub(super) fn set_audit(&self, audit: Audit) {
+        // There is one for as long as the hub.
+        let _ = self.inner.audit.set(audit);
+    }
+
+    /// Makes what trunkline has itself as a plan says, and returns all servers of the hub.
     ///
     /// # Errors
-    /// What trunkline has itself does not fit together; nothing has happened.
+    /// What trunkline has itself does not fit together; nothing has changed.
     pub(super) fn prepare(&self, plan: &Plan) -> Result<Vec<ServerConfig>, Failure> {
         let own = Own::of(&self.builtin(plan), &plan.described, self.inner.limits.clone())?;
         let mut slot = self.inner.wiring.own();
@@ -89,26 +139,17 @@ impl Gateway {
         if nothing { Builtin::ALL.to_vec() } else { self.inner.builtin.clone() }
     }
 
-    /// Makes these the servers, and says in the log what came of it.
-    pub(super) async fn apply(&self, servers: Vec<ServerConfig>) -> Applied {
+    /// Makes these the servers, and says in the log which of them cannot be used.
+    async fn apply(&self, servers: Vec<ServerConfig>) -> Applied {
         let mut applied = self.inner.hub.set_servers(servers).await;
-        for names in [&mut applied.added, &mut applied.removed, &mut applied.updated, &mut applied.unchanged]
-        {
+        let lists = [&mut applied.added, &mut applied.removed, &mut applied.updated, &mut applied.unchanged];
+        for names in lists {
             names.retain(|name| *name != OWN);
         }
         for (server, reason) in &applied.failed {
             tracing::warn!(%server, "cannot be used: {}; it is tried again", visible_line(reason));
         }
         applied
-    }
-
-    /// Brings the servers up, and then follows the file. It never returns.
-    pub(super) async fn keep(&self, servers: Vec<ServerConfig>) -> Infallible {
-        self.apply(servers).await;
-        for (server, reason) in self.missing() {
-            tracing::error!(server, "not ready: it is required, and {}", visible_line(&reason));
-        }
-        std::future::pending().await
     }
 
     /// Tells why the hub is not ready: which servers it should not be without, and what is the matter with them.
@@ -131,37 +172,11 @@ impl Gateway {
         self.inner.hub.status().into_iter().filter(|status| status.name != OWN).collect()
     }
 
-    /// Tells in short what is served.
-    pub(super) fn summary(&self) -> String {
-        let plan = self.plan();
-        let servers = match plan.servers.len() {
-            0 => None,
-            1 => Some("1 server".to_owned()),
-            several => Some(format!("{several} servers")),
-        };
-        let servers = servers.map(|count| format!("{count} of {}", plan.file.path().display()));
-        let builtin = Some(builtin::names(&self.builtin(&plan))).filter(|names| !names.is_empty());
-        let described = plan.described.names().into_iter().map(str::to_owned);
-        let all: Vec<String> = servers.into_iter().chain(builtin).chain(described).collect();
-        visible_line(&all.join(", ")).into_owned()
-    }
-
-    /// Lists the servers, each with what is started or connected to, and when.
-    pub(super) fn listing(&self) -> String {
-        let plan = self.plan();
-        let width = plan.servers.iter().map(|server| server.name.as_str().chars().count()).max().unwrap_or(0);
-        let mut listing = String::new();
-        for server in &plan.servers {
-            let (name, reach, when) = (server.name.as_str(), reach(server), when(server));
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                listing,
-                "  {name:width$}  {reach}  ({when})",
-                name = visible_line(name),
-                reach = visible_line(&reach)
-            );
+    /// Lets nobody who runs the hub find it any more.
+    pub(super) fn leave(&self) {
+        if let Some(socket) = &self.inner.socket {
+            socket.take_away();
         }
-        listing
     }
 
     /// Ends every connection, and with it every program that was started.
@@ -180,11 +195,14 @@ fn is_well(status: &Status) -> bool {
     }
 }
 
-fn when(server: &ServerConfig) -> &'static str {
-    match (server.enabled, server.start) {
-        (false, _) => "disabled",
-        (true, Start::Eager) => "now",
-        (true, Start::Lazy) => "when it is needed",
+impl Index for Gateway {
+    fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)> {
+        let (server, item) = self.inner.hub.owner_of(method, name)?;
+        Some((server.to_string(), item))
+    }
+
+    fn rule_against(&self, tool: &str) -> Option<String> {
+        self.plan().described.rule_against(tool)
     }
 }
 

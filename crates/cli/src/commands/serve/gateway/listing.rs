@@ -1,0 +1,64 @@
+//! What a person is told of the servers.
+
+use std::fmt::Write as _;
+
+use trunkline_config::{ServerConfig, Start};
+
+use super::Gateway;
+use crate::builtin;
+use crate::commands::serve::plan::reach;
+use crate::exit::say;
+use crate::terminal::visible_line;
+
+impl Gateway {
+    /// Tells in short what is served.
+    pub(in crate::commands::serve) fn summary(&self) -> String {
+        let plan = self.plan();
+        let servers = match plan.servers.len() {
+            0 => None,
+            1 => Some("1 server".to_owned()),
+            several => Some(format!("{several} servers")),
+        };
+        let servers = servers.map(|count| format!("{count} of {}", plan.file.path().display()));
+        let builtin = Some(builtin::names(&self.builtin(&plan))).filter(|names| !names.is_empty());
+        let described = plan.described.names().into_iter().map(str::to_owned);
+        let all: Vec<String> = servers.into_iter().chain(builtin).chain(described).collect();
+        visible_line(&all.join(", ")).into_owned()
+    }
+
+    /// Tells which programs are started and what is connected to, before that happens.
+    pub(in crate::commands::serve) fn tell_all(&self) {
+        let plan = self.plan();
+        self.tell_of(&plan.servers.iter().collect::<Vec<_>>());
+    }
+
+    pub(super) fn tell_of(&self, servers: &[&ServerConfig]) {
+        let listing = listing(servers);
+        if self.inner.stderr_is_json {
+            listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
+        } else if !listing.is_empty() {
+            say(&format!("{listing}\n"));
+        }
+    }
+}
+
+/// Lists servers, each with what is started or connected to, and when.
+fn listing(servers: &[&ServerConfig]) -> String {
+    let width = servers.iter().map(|server| server.name.as_str().chars().count()).max().unwrap_or(0);
+    let mut listing = String::new();
+    for server in servers {
+        let reach = reach(server);
+        let (name, reach, when) = (visible_line(server.name.as_str()), visible_line(&reach), when(server));
+        // Writing to a string cannot fail.
+        let _ = writeln!(listing, "  {name:width$}  {reach}  ({when})");
+    }
+    listing
+}
+
+fn when(server: &ServerConfig) -> &'static str {
+    match (server.enabled, server.start) {
+        (false, _) => "disabled",
+        (true, Start::Eager) => "now",
+        (true, Start::Lazy) => "when it is needed",
+    }
+}

@@ -1,0 +1,133 @@
+//! Those who run a hub talk to it over a socket that is theirs alone.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+
+use rustix::process::Signal;
+
+use super::*;
+
+/// Asks a hub for something.
+#[track_caller]
+fn ask(socket: &Path, request: &Value) -> Value {
+    asked(socket, &format!("{request}\n"))
+}
+
+#[track_caller]
+fn asked(socket: &Path, request: &str) -> Value {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // A hub that has heard enough closes the connection before everything is written.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn servers_are_switched_and_connected_anew_over_the_socket() {
+    let servers = [("a", builtin("echo")), ("b", json!({ "command": "/nowhere" }))];
+    let place = Place::new("hub_admin", "mcp.json", &mcp_json(&servers));
+    let socket = place.socket();
+    let (running, address) = place.serve(&["--admin-socket", socket.to_str().unwrap()]);
+    assert_eq!(mode(&socket), 0o600);
+    assert_eq!(tools(address), ["a__echo"]);
+    let status = ask(&socket, &json!({ "do": "status" }));
+    let report = &status["status"];
+    assert_eq!(report["url"], format!("http://{address}/mcp"), "{status}");
+    assert_eq!(report["config"], json!(place.path().canonicalize().unwrap()));
+    let [a, b] = &report["servers"].as_array().unwrap()[..] else { panic!("{status}") };
+    assert_eq!(
+        (&a["name"], &a["state"], &a["tools"], &a["starts"]),
+        (&json!("a"), &json!("ready"), &json!(1), &json!(1))
+    );
+    assert!(a["reach"].as_str().unwrap().ends_with("--builtin echo"), "{a}");
+    assert!(b["reason"].as_str().unwrap().contains("was not found"), "{b}");
+
+    let process = process_with(running.id(), "--builtin echo").unwrap();
+    assert_eq!(ask(&socket, &json!({ "do": "disable", "server": "a" })), json!({ "switched": true }));
+    assert_eq!(ask(&socket, &json!({ "do": "disable", "server": "a" })), json!({ "switched": false }));
+    assert!(tools(address).is_empty());
+    assert_eq!(process_with(running.id(), "--builtin echo"), Some(process), "the connection stays");
+    assert_eq!(ask(&socket, &json!({ "do": "enable", "server": "a" })), json!({ "switched": true }));
+    assert_eq!(echoed(address, "a__echo", "back"), "back");
+
+    assert!(ask(&socket, &json!({ "do": "ping", "server": "a" }))["pinged"].as_f64().unwrap() >= 0.0);
+    assert_eq!(ask(&socket, &json!({ "do": "reconnect", "server": "a" })), json!("done"));
+    assert_ne!(process_with(running.id(), "--builtin echo"), Some(process), "it is another process");
+    assert_eq!(ask(&socket, &json!({ "do": "disconnect", "server": "a" })), json!("done"));
+    assert_eq!(children(running.id()).len(), children_without(running.id(), "--builtin echo"));
+    assert_eq!(ask(&socket, &json!({ "do": "connect", "server": "a" })), json!("done"));
+    assert_eq!(echoed(address, "a__echo", "again"), "again");
+
+    for (request, kind) in [
+        (json!({ "do": "enable", "server": "c" }), "no-such-server"),
+        (json!({ "do": "enable", "server": "this hub" }), "no-such-server"),
+        (json!({ "do": "connect", "server": "b" }), "unavailable"),
+        (json!({ "do": "dance" }), "request"),
+        (json!("x".repeat(70_000)), "request"),
+    ] {
+        assert_eq!(ask(&socket, &request)["failed"]["kind"], kind);
+    }
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
+    assert!(!socket.exists(), "it is taken away at the end");
+}
+
+/// Counts the processes of which no word of the command line is this.
+fn children_without(parent: u32, word: &str) -> usize {
+    children(parent).into_iter().filter(|id| !command_line(*id).contains(word)).count()
+}
+
+#[test]
+fn a_reload_is_answered_with_what_came_of_it() {
+    let place = Place::new("hub_admin_reload", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let socket = place.socket();
+    let (_running, address) = place.serve(&["--admin-socket", socket.to_str().unwrap()]);
+    assert_eq!(tools(address), ["a__echo"]);
+    place.write("{");
+    let refused = ask(&socket, &json!({ "do": "reload" }));
+    assert_eq!(refused["failed"]["kind"], "configuration", "{refused}");
+    assert!(refused["failed"]["what"].as_str().unwrap().contains("mcp.json:1:"), "{refused}");
+    place.write(&mcp_json(&[("b", builtin("echo")), ("c", json!({ "command": "/nowhere" }))]));
+    ask(&socket, &json!({ "do": "reload" }));
+    assert_eq!(tools(address), ["b__echo"]);
+    let again = ask(&socket, &json!({ "do": "reload" }));
+    assert_eq!(again["applied"]["unchanged"], json!(["b", "c"]), "{again}");
+}
+
+#[test]
+fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_without_one() {
+    let place = Place::new("hub_socket", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let run = place.folder.join("run");
+    std::fs::create_dir(&run).unwrap();
+    let variables = [("XDG_RUNTIME_DIR", run.to_str().unwrap())];
+    let config = place.path();
+    let args = ["--config", config.to_str().unwrap()];
+    let (running, _) = Running::serve_with("hub_socket_first", &args, &variables);
+    let sockets = || -> Vec<PathBuf> {
+        std::fs::read_dir(run.join("trunkline")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let [socket] = &sockets()[..] else { panic!("{:?}", sockets()) };
+    assert_eq!((mode(socket), mode(&run.join("trunkline"))), (0o600, 0o700));
+    let process = |socket: &Path| ask(socket, &json!({ "do": "status" }))["status"]["pid"].clone();
+    assert_eq!(process(socket), json!(running.id()));
+    let (mut second, address) = Running::serve_with("hub_socket_second", &args, &variables);
+    assert_eq!(tools(address), ["a__echo"]);
+    assert_eq!(process(socket), json!(running.id()), "the first keeps its place");
+    second.signal(Signal::TERM);
+    assert!(second.wait_for("shutting down").contains("SIGTERM"));
+    assert_eq!(second.wait().code, Some(0));
+    assert_eq!(process(socket), json!(running.id()), "and loses it to nobody who leaves");
+    // What a hub that was killed left behind is in nobody's way.
+    let left = socket.clone();
+    drop(running);
+    assert!(left.exists());
+    let (third, _) = Running::serve_with("hub_socket_third", &args, &variables);
+    assert_eq!(process(&left), json!(third.id()));
+}

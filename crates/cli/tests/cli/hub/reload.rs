@@ -1,0 +1,118 @@
+//! The file is edited while clients work.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustix::process::Signal;
+
+use super::*;
+
+#[test]
+fn an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone() {
+    let (a, b) = (("a", builtin("echo")), ("b", builtin("time")));
+    let place = Place::new("hub_edit", "mcp.json", &mcp_json(&[a.clone(), b.clone()]));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address).len(), 5);
+    let same = until("the server runs", || process_with(running.id(), "--builtin echo"));
+    let (over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let worker = {
+        let (over, count) = (over.clone(), count.clone());
+        std::thread::spawn(move || {
+            while !over.load(Ordering::SeqCst) {
+                let message = format!("call {}", count.fetch_add(1, Ordering::SeqCst));
+                assert_eq!(echoed(address, "a__echo", &message), message);
+            }
+        })
+    };
+    place.write(&mcp_json(&[a.clone(), ("c", builtin("time"))]));
+    let told = running.wait_for("was read again");
+    assert!(told.contains("added `c`") && told.contains("removed `b`") && !told.contains("`a`"), "{told}");
+    assert!(tools(address).contains(&"c__now".to_owned()) && !tools(address).contains(&"b__now".to_owned()));
+    let mut changed = builtin("time");
+    changed["disabledTools"] = json!(["convert"]);
+    place.write(&mcp_json(&[a.clone(), ("c", changed)]));
+    let told = running.wait_for("was read again");
+    assert!(told.contains("updated `c`"), "{told}");
+    assert!(!tools(address).contains(&"c__convert".to_owned()));
+    over.store(true, Ordering::SeqCst);
+    worker.join().unwrap();
+    assert_eq!(process_with(running.id(), "--builtin echo"), Some(same), "it is the same process");
+}
+
+#[test]
+fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place() {
+    let server = |word: &str| {
+        format!(
+            "[servers.a]\ncommand = {OURSELVES:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"{word}\"]\n"
+        )
+    };
+    let place = Place::new("hub_bad_edit", "trunkline.toml", &server("echo"));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(echoed(address, "a__echo", "before"), "before");
+    let good = server("time");
+    for (wrong, part) in [
+        (format!("{good}[servers.b]\ncomand = \"x\"\n"), "trunkline.toml:5:1: server `b`, key `comand`"),
+        (format!("{good}[serve]\nnames = \"{{tool}}{{server}}\"\n"), "trunkline.toml:5:9: key `serve.names`"),
+        (format!("{good}[commands.x]\nargv = 3\n"), "trunkline.toml:5:8: key `commands.x.argv`"),
+        (format!("{good}[servers.b\n"), "trunkline.toml:4:"),
+        (format!("{good}[servers.b]\ncommand = \"${{UNSET_VARIABLE}}\"\n"), "UNSET_VARIABLE"),
+    ] {
+        place.write(&wrong);
+        let told = running.wait_for("is not used, and what was before goes on");
+        assert!(told.contains(part), "{part}: {told}");
+        assert_eq!(echoed(address, "a__echo", "still"), "still");
+    }
+    place.write(&good);
+    running.wait_for("updated `a`");
+    let listed = tools(address);
+    assert!(listed.contains(&"a__now".to_owned()), "{listed:?}");
+}
+
+#[test]
+fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
+    let command = |name: &str| format!("[commands.{name}]\nargv = [\"printf\", \"{name}\"]\n");
+    let place = Place::new("hub_hangup", "trunkline.toml", &command("one"));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["one"]);
+    running.signal(Signal::HUP);
+    assert!(running.wait_for("was read again").contains("no server is different"));
+    place.write(&command("two"));
+    running.wait_for("was read again");
+    until("the other command is listed", || (tools(address) == ["two"]).then_some(()));
+    let answer = called(address, "two", json!({}));
+    assert_eq!(answer["result"]["content"][0]["text"], "two", "{answer}");
+    // A server may be added to a file that had none.
+    place.write(&format!("{}[servers.a]\ncommand = {OURSELVES:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"echo\"]\n", command("two")));
+    running.wait_for("added `a`");
+    assert!(tools(address).contains(&"a__echo".to_owned()));
+}
+
+#[test]
+fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
+    let file_of = |name: &str| mcp_json(&[(name, builtin("echo"))]);
+    let place = Place::new("hub_in_place", "mcp.json", &file_of("a"));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    std::fs::write(place.path(), file_of("b")).unwrap();
+    running.wait_for("added `b`; removed `a`");
+    assert_eq!(tools(address), ["b__echo"]);
+    drop(running);
+
+    let linked = Place::new("hub_link", "mcp.json", &file_of("a"));
+    let (first, second) = (linked.folder.join("first"), linked.folder.join("second"));
+    for (folder, name) in [(&first, "c"), (&second, "d")] {
+        std::fs::create_dir(folder).unwrap();
+        file(folder, "mcp.json", &file_of(name), 0o600);
+    }
+    let point_to = |folder: &Path| {
+        let link = linked.folder.join("link");
+        std::os::unix::fs::symlink(folder.join("mcp.json"), &link).unwrap();
+        std::fs::rename(link, linked.path()).unwrap();
+    };
+    point_to(&first);
+    let (mut running, address) = linked.serve(&[]);
+    assert_eq!(tools(address), ["c__echo"]);
+    point_to(&second);
+    running.wait_for("added `d`; removed `c`");
+    assert_eq!(tools(address), ["d__echo"]);
+}

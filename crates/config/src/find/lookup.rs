@@ -1,0 +1,130 @@
+use std::path::{Path, PathBuf};
+
+use super::client::Client;
+use super::places::Places;
+use crate::file::ConfigFile;
+use crate::limits::MOST_CLIENT_BYTES;
+use crate::near::nearest;
+use crate::problem::ConfigError;
+use crate::server::ServerConfig;
+use crate::variables::Variables;
+
+/// A server that was found by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// The server.
+    pub server: ServerConfig,
+    /// The file that has it.
+    pub file: PathBuf,
+}
+
+/// Why no server was found by a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// What a file says makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No file has it.
+    #[error("no server is configured by the name `{name}`{}", instead(name, known))]
+    Unknown {
+        /// The name that was looked for.
+        name: String,
+        /// Those that there are, in all files that were looked at.
+        known: Vec<String>,
+    },
+}
+
+/// Says which name may have been meant.
+fn instead(name: &str, known: &[String]) -> String {
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if known.is_empty() => "; no file with servers was found here".to_owned(),
+        None => format!("; there are `{}`", known.join("`, `")),
+    }
+}
+
+/// Finds a server by its name: in the file that was named, or else in the one of this folder and in those of the clients
+/// that the person uses, in this order.
+///
+/// Variables are those of this process.
+///
+/// # Errors
+/// No file has it, or what the file says of it makes no sense.
+pub fn look_up(name: &str, file: Option<&Path>) -> Result<Found, LookupError> {
+    match file {
+        Some(path) => choose(name, &[ConfigFile::open(path, Variables::of_process())?]),
+        None => {
+            let folder = std::env::current_dir().ok();
+            choose(name, &usual_files(folder.as_deref(), Places::of_process().as_ref())?)
+        }
+    }
+}
+
+/// Reads the files in which names are looked up by default; those that come first have precedence.
+fn usual_files(folder: Option<&Path>, places: Option<&Places>) -> Result<Vec<ConfigFile>, ConfigError> {
+    let mut files = Vec::new();
+    if let Some(folder) = folder {
+        // A file of this folder that is wrong is probably the one that has the name.
+        files.extend(ConfigFile::find(folder, Variables::of_process())?);
+    }
+    let of_clients = places
+        .into_iter()
+        .flat_map(|places| Client::ALL.into_iter().flat_map(move |client| client.files(places, folder)));
+    for (path, chosen) in of_clients {
+        // What a client keeps is its own business; a file that cannot be used is as good as none.
+        let read = ConfigFile::load(&path, Variables::of_process(), MOST_CLIENT_BYTES, chosen);
+        let Ok(file) = read else { continue };
+        files.extend(folder.and_then(|folder| file.of_project(folder)));
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn choose(name: &str, files: &[ConfigFile]) -> Result<Found, LookupError> {
+    match files.iter().find(|file| file.names().contains(&name)) {
+        Some(file) => Ok(Found { server: file.server(name)?, file: file.path().to_owned() }),
+        None => {
+            let mut known: Vec<String> = Vec::new();
+            for name in files.iter().flat_map(ConfigFile::names) {
+                if !known.iter().any(|known| known == name) {
+                    known.push(name.to_owned());
+                }
+            }
+            Err(LookupError::Unknown { name: name.to_owned(), known })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> ConfigFile {
+        ConfigFile::parse("mcp.json", text, Variables::given([("", ""); 0])).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_nowhere_is_told_with_those_that_are() {
+        let one = file(r#"{"mcpServers":{"github":{"command":"x"},"files":{"command":"y"}}}"#);
+        for (name, files, expected) in [
+            ("githab", vec![one.clone()], "`githab`; did you mean `github`?"),
+            ("zzz", vec![one], "`zzz`; there are `github`, `files`"),
+            ("zzz", vec![], "`zzz`; no file with servers was found here"),
+        ] {
+            let error = choose(name, &files).unwrap_err().to_string();
+            assert_eq!(error, format!("no server is configured by the name {expected}"));
+        }
+    }
+
+    #[test]
+    fn the_first_file_that_has_a_name_is_the_one_that_counts() {
+        let first = file(r#"{"mcpServers":{"a":{"command":"first"}}}"#);
+        let second = file(r#"{"mcpServers":{"a":{"command":"second"},"b":{"url":"ftp://x"}}}"#);
+        let found = choose("a", &[first.clone(), second.clone()]).unwrap();
+        assert!(format!("{:?}", found.server.reach).contains("first"));
+        let wrong = choose("b", &[first, second]).unwrap_err();
+        assert!(matches!(wrong, LookupError::Config(_)), "{wrong}");
+    }
+}

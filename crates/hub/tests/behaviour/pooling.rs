@@ -1,0 +1,211 @@
+//! Who shares a session with a server that keeps sessions, and who never does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use trunkline_client::Client;
+use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::model::ClientCapabilities;
+use trunkline_client::transport::Opener;
+use trunkline_hub::Hub;
+
+use crate::support::{
+    Answers, NEW, OLD, Says, Script, Town, client, eager, front, lazy, said, say, script, somebody, until,
+    within,
+};
+
+/// A server that says over which of its connections it was called.
+fn numbered() -> (Script, Opener) {
+    script(|peer, message| match message["method"].as_str() {
+        Some("tools/call") => Says::Result(said(&peer.number.to_string())),
+        _ => Says::AsUsual,
+    })
+}
+
+async fn connect(hub: &Hub, who: &str, down: Revision, answers: Answers) -> Client {
+    client(&front(hub), Client::builder().pin(down).input(answers), somebody(who)).await
+}
+
+#[tokio::test]
+async fn callers_share_a_session_only_if_they_are_one_principal_and_can_do_the_same() {
+    let none = ClientCapabilities::default;
+    let abilities = [
+        none(),
+        none().with_form(),
+        none().with_url(),
+        none().with_sampling(),
+        none().with_sampling_tools(),
+        none().with_form().with_sampling(),
+    ];
+    for down in [OLD, NEW] {
+        let town = Town::default();
+        let (_, opener) = numbered();
+        town.script("a", opener, OLD);
+        let hub = town.hub();
+        within(hub.set_servers(vec![lazy("a")])).await;
+        let mut seen: HashMap<String, (usize, usize)> = HashMap::new();
+        // Each comes twice, in an order in which neighbours have nothing in common.
+        for _ in 0..2 {
+            for (at, can) in abilities.iter().enumerate() {
+                for (whose, who) in ["ada", "bob"].into_iter().enumerate() {
+                    let client = connect(&hub, who, down, Answers::at(&[]).declaring(can.clone())).await;
+                    let number = say(&client, "a__t").await;
+                    let owner = *seen.entry(number.clone()).or_insert((whose, at));
+                    assert_eq!(owner, (whose, at), "{down}: {who} was served over connection {number}");
+                }
+            }
+        }
+        assert_eq!(seen.len(), 2 * abilities.len(), "{down}: one each, and both times the same");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_sessions_is_told_with_each_request_who_can_do_what() {
+    let town = Town::default();
+    let (heard, opener) = numbered();
+    town.script("a", opener, NEW);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a")])).await;
+    let form = ClientCapabilities::default().with_form();
+    for (who, down, can) in
+        [("ada", OLD, form.clone()), ("bob", NEW, ClientCapabilities::default()), ("eve", NEW, form)]
+    {
+        let client = connect(&hub, who, down, Answers::at(&[]).declaring(can.clone())).await;
+        assert_eq!(say(&client, "a__t").await, "0", "one way to the server is enough");
+        let sent = heard.of("tools/call").pop().unwrap();
+        let declared = &sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(declared["elicitation"].is_object(), can.form(), "{who}: {sent}");
+    }
+}
+
+/// A server like those of file systems: it asks for roots at the start, takes the last that it heard for all that it may
+/// touch, and says in every call which those are.
+fn folders() -> (Script, Opener) {
+    let heard: Arc<Mutex<HashMap<usize, watch::Sender<Option<String>>>>> = Arc::default();
+    script(move |peer, message| {
+        let roots = heard.lock().unwrap().entry(peer.number).or_default().clone();
+        match message["method"].as_str() {
+            Some("notifications/initialized" | "notifications/roots/list_changed") => {
+                peer.say(json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
+                Says::Nothing
+            }
+            Some("tools/call") => {
+                let (peer, call) = (peer.clone(), message.clone());
+                tokio::spawn(async move {
+                    let mut roots = roots.subscribe();
+                    let known = roots.wait_for(Option::is_some).await.unwrap().clone();
+                    peer.answer(&call, said(&known.unwrap_or_default()));
+                });
+                Says::Nothing
+            }
+            None if message["id"] == "roots" => {
+                let listed = message["result"]["roots"].as_array().cloned().unwrap_or_default();
+                let uris: Vec<_> = listed.iter().filter_map(|root| root["uri"].as_str()).collect();
+                roots.send_replace(Some(uris.join(" ")));
+                Says::Nothing
+            }
+            _ => Says::AsUsual,
+        }
+    })
+}
+
+#[tokio::test]
+async fn roots_of_one_caller_are_never_those_of_another() {
+    for down in [OLD, NEW] {
+        let town = Town::default();
+        let (heard, opener) = folders();
+        town.script("a", opener, OLD);
+        let hub = town.hub();
+        within(hub.set_servers(vec![lazy("a")])).await;
+        let mut clients = Vec::new();
+        for (who, root) in [
+            ("ada", "file:///x"),
+            ("ada", "file:///y"),
+            ("bob", "file:///x"),
+            ("ada", "file:///x"),
+            ("bob", "file:///z"),
+        ] {
+            let client = connect(&hub, who, down, Answers::at(&[root])).await;
+            assert_eq!(say(&client, "a__t").await, root, "{down}: {who}");
+            clients.push((client, root));
+        }
+        // All at one time, again and again; a caller without a session waits for an answer each time, of which there may be
+        // sixteen.
+        let calls: Vec<_> = (0..16)
+            .flat_map(|_| clients.clone())
+            .map(|(client, root)| tokio::spawn(async move { (say(&client, "a__t").await, root) }))
+            .collect();
+        for call in calls {
+            let (said, root) = within(call).await.unwrap();
+            assert_eq!(said, root, "{down}");
+        }
+        let shared = heard.of("initialize").len();
+        assert!(shared <= 5, "{down}: those who work in one place share: {shared}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_moves_is_served_where_it_works_now() {
+    for down in [OLD, NEW] {
+        let town = Town::default();
+        let (_, opener) = folders();
+        town.script("a", opener, OLD);
+        let hub = town.hub();
+        within(hub.set_servers(vec![lazy("a")])).await;
+        let (moving, staying) = (Answers::at(&["file:///x"]), Answers::at(&["file:///x"]));
+        let moves = connect(&hub, "ada", down, moving.clone()).await;
+        let stays = connect(&hub, "ada", down, staying).await;
+        assert_eq!(
+            (say(&moves, "a__t").await, say(&stays, "a__t").await),
+            ("file:///x".into(), "file:///x".into())
+        );
+        moving.move_to(&["file:///y"]);
+        // Without sessions a caller is asked each time; with one it has to say that it has moved.
+        let _ = within(moves.roots_changed()).await;
+        within(async { while say(&moves, "a__t").await != "file:///y" {} }).await;
+        assert_eq!(say(&stays, "a__t").await, "file:///x", "{down}");
+        assert_eq!(say(&moves, "a__t").await, "file:///y", "{down}");
+    }
+}
+
+#[tokio::test]
+async fn callers_of_different_places_who_come_at_one_time_are_never_told_of_each_others() {
+    for down in [OLD, NEW] {
+        let town = Town::default();
+        let (heard, opener) = folders();
+        town.script("a", opener, OLD);
+        let hub = town.hub();
+        within(hub.set_servers(vec![lazy("a")])).await;
+        let mut calls = Vec::new();
+        for number in 0..8 {
+            let root: &'static str = format!("file:///{number}").leak();
+            let client = connect(&hub, "ada", down, Answers::at(&[root])).await;
+            calls.push(tokio::spawn(async move {
+                let first = say(&client, "a__t").await;
+                // Before it is known that the server asks, it may be told of none, but never of another's.
+                assert!(first == root || first.is_empty(), "{first} instead of {root}");
+                assert_eq!(say(&client, "a__t").await, root);
+            }));
+        }
+        for call in calls {
+            within(call).await.unwrap();
+        }
+        until(|| heard.of("initialize").len() >= 8).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_roots_while_nobody_calls_is_told_of_none_or_those_that_are_known() {
+    let town = Town::default();
+    let (heard, opener) = numbered();
+    town.script("a", opener, OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a")])).await;
+    // It was connected for nobody, and so was not told that it may ask.
+    heard.say(&json!({ "jsonrpc": "2.0", "id": "early", "method": "roots/list" }));
+    until(|| heard.answer_to(&json!("early")).is_some()).await;
+    let answer: Value = heard.answer_to(&json!("early")).unwrap();
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+}

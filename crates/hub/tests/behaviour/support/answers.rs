@@ -1,0 +1,72 @@
+use std::sync::{Arc, Mutex};
+
+use trunkline_client::protocol::Refusal;
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question, Root};
+use trunkline_client::{BoxFuture, InputHandler, Origin};
+
+/// Answers by a function, roots by a list, and writes down what else was asked.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    capabilities: ClientCapabilities,
+    answer: Arc<AnswerFn>,
+    roots: Arc<Mutex<Vec<Root>>>,
+    asked: Arc<Mutex<Vec<Question>>>,
+}
+
+type AnswerFn = dyn Fn(&Question) -> BoxFuture<'static, Result<Answer, Refusal>> + Send + Sync;
+
+impl Answers {
+    /// Answers everything that can be asked.
+    pub(crate) fn new(answer: impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + 'static) -> Self {
+        Self::slowly(move |question| Box::pin(std::future::ready(answer(question))))
+    }
+
+    /// Answers in its own time.
+    pub(crate) fn slowly(
+        answer: impl Fn(&Question) -> BoxFuture<'static, Result<Answer, Refusal>> + Send + Sync + 'static,
+    ) -> Self {
+        let capabilities =
+            ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
+        Self { capabilities, answer: Arc::new(answer), roots: Arc::default(), asked: Arc::default() }
+    }
+
+    /// Answers nothing but where it works.
+    pub(crate) fn at(uris: &[&str]) -> Self {
+        let nobody = |question: &Question| panic!("nothing should be asked: {question:?}");
+        let roots = Arc::new(Mutex::new(roots(uris)));
+        Self { capabilities: ClientCapabilities::default().with_roots(), roots, ..Self::new(nobody) }
+    }
+
+    /// Works somewhere else from now on.
+    pub(crate) fn move_to(&self, uris: &[&str]) {
+        *self.roots.lock().unwrap() = roots(uris);
+    }
+
+    /// Declares something else.
+    pub(crate) fn declaring(self, capabilities: ClientCapabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// Returns what was asked so far, but for roots.
+    pub(crate) fn asked(&self) -> Vec<Question> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl InputHandler for Answers {
+    fn capabilities(&self) -> ClientCapabilities {
+        self.capabilities.clone()
+    }
+
+    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+        if matches!(question, Question::Roots) {
+            return Box::pin(std::future::ready(Ok(Answer::Roots(self.roots.lock().unwrap().clone()))));
+        }
+        self.asked.lock().unwrap().push(question.clone());
+        (self.answer)(&question)
+    }
+}
+
+fn roots(uris: &[&str]) -> Vec<Root> {
+    uris.iter().map(|uri| Root { uri: (*uri).to_owned(), ..Root::default() }).collect()
+}

@@ -1,0 +1,149 @@
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::transport::{Mock, Opener, mock};
+
+/// A server that is a script: each connection is a mock whose answers come from one function.
+#[derive(Clone)]
+pub(crate) struct Script {
+    connections: Arc<Mutex<Vec<Mock>>>,
+}
+
+impl Script {
+    /// Returns the newest connection.
+    pub(crate) fn newest(&self) -> Mock {
+        self.connections.lock().unwrap().last().cloned().expect("somebody has connected")
+    }
+
+    /// Returns everything that was sent, over all connections.
+    pub(crate) fn sent(&self) -> Vec<Value> {
+        let connections = self.connections.lock().unwrap().clone();
+        let sent = connections.iter().flat_map(Mock::sent);
+        sent.map(|message| serde_json::from_str(&message).unwrap()).collect()
+    }
+
+    /// Says something over the newest connection.
+    pub(crate) fn say(&self, message: &Value) {
+        self.newest().receive(message.to_string());
+    }
+
+    /// Returns the answer that a question of this id got, if it got one.
+    pub(crate) fn answer_to(&self, id: &Value) -> Option<Value> {
+        self.sent().into_iter().find(|message| message.get("method").is_none() && message["id"] == *id)
+    }
+
+    /// Answers a call that was received over the newest connection.
+    pub(crate) fn answer(&self, call: &Value, result: Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": call["id"], "result": result }));
+    }
+
+    /// Waits until as many messages of a method have come, and returns them.
+    pub(crate) async fn received(&self, method: &str, count: usize) -> Vec<Value> {
+        super::until(|| self.of(method).len() >= count).await;
+        self.of(method)
+    }
+
+    /// Waits for the answer to a question, and returns it.
+    pub(crate) async fn answered(&self, id: &Value) -> Value {
+        super::until(|| self.answer_to(id).is_some()).await;
+        self.answer_to(id).unwrap_or_default()
+    }
+
+    /// Returns the messages of a method.
+    pub(crate) fn of(&self, method: &str) -> Vec<Value> {
+        self.sent().into_iter().filter(|message| message["method"] == method).collect()
+    }
+}
+
+/// One connection to a script, from the script's side.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    /// Connections are counted from zero.
+    pub(crate) number: usize,
+    mock: Mock,
+}
+
+impl Peer {
+    /// Says something, once whatever is being said now is said.
+    pub(crate) fn say(&self, message: Value) {
+        let mock = self.mock.clone();
+        tokio::spawn(async move { mock.receive(message.to_string()) });
+    }
+
+    /// Answers a call.
+    pub(crate) fn answer(&self, call: &Value, result: Value) {
+        self.say(json!({ "jsonrpc": "2.0", "id": call["id"], "result": result }));
+    }
+}
+
+/// What a script says to a message: a result, an error, or nothing at all.
+pub(crate) enum Says {
+    Result(Value),
+    Error(Value),
+    Nothing,
+    /// What every script says to it.
+    AsUsual,
+}
+
+/// Makes a server with one tool, `t`, that says what a function says.
+pub(crate) fn script(says: impl Fn(&Peer, &Value) -> Says + Send + Sync + 'static) -> (Script, Opener) {
+    let script = Script { connections: Arc::default() };
+    let (opened, says) = (script.clone(), Arc::new(says));
+    let opener = Opener::new("a script", move || {
+        let (mock, channel) = mock();
+        let number = {
+            let mut connections = opened.connections.lock().unwrap();
+            connections.push(mock.clone());
+            connections.len() - 1
+        };
+        let (says, peer) = (says.clone(), Peer { number, mock: mock.clone() });
+        mock.answer(move |sent| {
+            let message: Value = serde_json::from_str(sent).unwrap();
+            let answered = match says(&peer, &message) {
+                Says::AsUsual => usual(&message),
+                other => other,
+            };
+            // Answers of ours are nothing to answer.
+            let id = message.get("id").filter(|_| message.get("method").is_some())?;
+            match answered {
+                Says::Result(result) => Some(json!({ "jsonrpc": "2.0", "id": id, "result": result })),
+                Says::Error(error) => Some(json!({ "jsonrpc": "2.0", "id": id, "error": error })),
+                Says::Nothing | Says::AsUsual => None,
+            }
+            .map(|answer| answer.to_string())
+        });
+        std::future::ready(Ok(channel))
+    });
+    (script, opener)
+}
+
+fn usual(message: &Value) -> Says {
+    let info = json!({ "name": "script", "version": "1" });
+    let capabilities = json!({ "tools": {}, "resources": {} });
+    Says::Result(match message["method"].as_str().unwrap_or_default() {
+        "initialize" => json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "serverInfo": info,
+            "capabilities": capabilities,
+        }),
+        "server/discover" => json!({
+            "resultType": "complete",
+            "supportedVersions": [Revision::NEWEST.as_str()],
+            "capabilities": capabilities,
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }),
+        "tools/list" => json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] }),
+        "resources/list" => json!({ "resources": [] }),
+        "resources/templates/list" => json!({ "resourceTemplates": [] }),
+        "tools/call" => said("t"),
+        "ping" => json!({}),
+        _ => return Says::Nothing,
+    })
+}
+
+/// The result of a tool that says something.
+pub(crate) fn said(text: &str) -> Value {
+    json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
+}

@@ -61,54 +61,115 @@ impl ServerConfig {
         match &self.reach {
             Reach::Program(program) => {
                 for (name, value) in &program.env {
-                    if is_secret(name, value) {
+                    if is_secret(name, value.as_written()) || masked("", value.as_written()).is_some() {
                         note("env", name);
                     }
                 }
-                for index in secret_words(&program.args) {
+                let masked = masked_words(program.args.iter().map(Text::as_written));
+                for (index, _) in masked.iter().enumerate().filter(|(_, masked)| masked.is_some()) {
                     note("args", &(index + 1).to_string());
                 }
             }
             Reach::Endpoint(endpoint) => {
                 for (name, value) in &endpoint.headers {
-                    if is_secret(name, value) {
+                    if is_secret(name, value.as_written()) {
                         note("header", name);
                     }
                 }
                 let url = endpoint.url.as_written();
                 let query = url.split_once('?').map_or("", |(_, query)| query);
-                for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
-                    if is_secret(name, &Text::new(value)) {
-                        note("url", name);
-                    }
-                }
+                secret_parameters(query).for_each(|name| note("url", name));
             }
         }
         found
     }
 }
 
-/// Returns which arguments look like secrets, or hold one behind a `=`.
-pub(crate) fn secret_words(args: &[Text]) -> Vec<usize> {
-    let mut found = Vec::new();
+/// Returns what is shown instead of each argument that holds a secret, and `None` for the others.
+pub(crate) fn masked_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<Option<String>> {
     // An option has its value within itself, or in the word behind it.
     let mut option = "";
-    for (index, word) in args.iter().map(Text::as_written).enumerate() {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) if name.starts_with('-') => (name, value),
-            _ if word.starts_with('-') => (word, ""),
-            _ => (std::mem::take(&mut option), word),
-        };
-        option = if value.is_empty() { name } else { "" };
-        if is_secret(name, &Text::new(value)) {
-            found.push(index);
+    let mut mask = |word: &'a str| {
+        let masked = masked(std::mem::take(&mut option), word);
+        if word.starts_with('-') && !word.contains('=') {
+            option = word;
         }
-    }
-    found
+        masked
+    };
+    words.into_iter().map(&mut mask).collect()
 }
 
-fn is_secret(name: &str, value: &Text) -> bool {
-    let value = value.as_written();
+/// Returns what is shown of a word that holds a secret: as much as says what it is for.
+fn masked(option: &str, word: &str) -> Option<String> {
+    if is_secret(option, word) {
+        return Some("…".to_owned());
+    }
+    if let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_name(name))
+        && (is_secret(name, value) || masked(name, value).is_some())
+    {
+        return Some(format!("{name}=…"));
+    }
+    if let Some((name, value)) = header(option, word).filter(|(name, _)| names_a_secret(name)) {
+        return is_secret(name, value).then(|| format!("{name}: …"));
+    }
+    if let Some((before, query)) = word.split_once(['?', '#'])
+        && is_address(before)
+        && secret_parameters(query).next().is_some()
+    {
+        return Some(format!("{before}?…"));
+    }
+    hides_a_secret(word).then(|| "…".to_owned())
+}
+
+/// Tells whether a text is one address and nothing else.
+fn is_address(text: &str) -> bool {
+    text.contains("://") && !text.contains(is_between)
+}
+
+/// Takes a header apart. Without a space behind its colon it might be a tag or a path, unless an option calls it a header.
+fn header<'a>(option: &str, word: &'a str) -> Option<(&'a str, &'a str)> {
+    let (name, value) = word.split_once(':').filter(|(name, _)| is_name(name))?;
+    let is_called_so = ["-H", "--header", "--headers"].contains(&option);
+    (is_called_so || value.starts_with(' ')).then(|| (name, value.trim_start()))
+}
+
+/// Names the parameters of a query whose values look like secrets.
+fn secret_parameters(query: &str) -> impl Iterator<Item = &str> {
+    let pairs = query.split(['&', '#']).filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, value)| is_secret(name, value)).map(|(name, _)| name)
+}
+
+/// Tells whether a character is between words.
+fn is_between(c: char) -> bool {
+    c.is_whitespace() || "\"'`{},;".contains(c)
+}
+
+/// Looks into a text of many words, such as a line for a shell, or JSON.
+fn hides_a_secret(text: &str) -> bool {
+    if !text.contains(is_between) {
+        return false;
+    }
+    let mut option = "";
+    text.split(is_between).filter(|word| !word.is_empty()).any(|word| {
+        // How a secret is meant comes before it.
+        if ["Bearer", "Basic"].contains(&word) {
+            option = if names_a_secret(option) { option } else { word };
+            return false;
+        }
+        let found = masked(std::mem::take(&mut option), word).is_some();
+        if (word.starts_with('-') && !word.contains('=')) || word.ends_with(':') {
+            option = word;
+        }
+        found
+    })
+}
+
+/// Tells whether a text can be the name of an option, a variable or a header.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+}
+
+fn is_secret(name: &str, value: &str) -> bool {
     if value.is_empty() || value.contains("${") {
         return false;
     }
@@ -171,7 +232,7 @@ mod tests {
             ("TOKENIZER", "fast", false),
         ];
         for (name, value, expected) in table {
-            assert_eq!(is_secret(name, &Text::new(value)), expected, "{name}={value}");
+            assert_eq!(is_secret(name, value), expected, "{name}={value}");
         }
     }
 
@@ -189,5 +250,45 @@ mod tests {
         endpoint.headers.insert("x-api-key".into(), Text::new("canary"));
         let server = ServerConfig::new(name, Reach::Endpoint(endpoint));
         assert_eq!(server.literal_secrets(), ["header x-api-key", "url api_key"]);
+    }
+
+    #[test]
+    fn a_word_with_a_secret_is_shown_as_what_it_is_for() {
+        let table: &[(&[&str], &[&str])] = &[
+            (&["-e", "GITHUB_TOKEN=canary-1"], &["-e", "GITHUB_TOKEN=…"]),
+            (&["--env=GITHUB_TOKEN=canary-1"], &["--env=…"]),
+            (&["-e", "GITHUB_TOKEN", "-e", "LEVEL=debug"], &["-e", "GITHUB_TOKEN", "-e", "LEVEL=debug"]),
+            (&["-e", "GITHUB_TOKEN=${T}"], &["-e", "GITHUB_TOKEN=${T}"]),
+            (&["--header", "Authorization: Bearer canary"], &["--header", "Authorization: …"]),
+            (&["--header", "Authorization:Bearer canary"], &["--header", "Authorization: …"]),
+            (&["-H", "X-Api-Key:canary"], &["-H", "X-Api-Key: …"]),
+            (&["--header", "Authorization: Bearer ${T}"], &["--header", "Authorization: Bearer ${T}"]),
+            (
+                &["auth-server:latest", "ghcr.io/a/auth:latest"],
+                &["auth-server:latest", "ghcr.io/a/auth:latest"],
+            ),
+            (&["KEY=1", "API_KEY=canary", "cmd"], &["KEY=1", "API_KEY=…", "cmd"]),
+            (&["https://h/mcp?units=m&api_key=canary"], &["https://h/mcp?…"]),
+            (&["--url=https://h/mcp?api_key=canary"], &["--url=…"]),
+            (&["https://h/mcp#access_token=canary"], &["https://h/mcp?…"]),
+            (&["https://auth.h/mcp?units=metric"], &["https://auth.h/mcp?units=metric"]),
+            (&["https://ann:canary@h/mcp?api_key=canary"], &["…"]),
+            (&["--token", "canary=="], &["--token", "…"]),
+            (&["-c", "API_KEY='canary' run"], &["-c", "API_KEY=…"]),
+            (&["-c", "curl https://h/?a=1 --token canary"], &["-c", "…"]),
+            (&["-c", "run --token canary https://h/?api_key=canary"], &["-c", "…"]),
+            (&["note: run --token canary"], &["…"]),
+            (&["-c", "run --token canary"], &["-c", "…"]),
+            (&["-c", "run -H 'Authorization: Basic canary'"], &["-c", "…"]),
+            (&["-c", "run -H 'Authorization: Bearer ${T}'"], &["-c", "run -H 'Authorization: Bearer ${T}'"]),
+            (&["-c", "echo the author of it"], &["-c", "echo the author of it"]),
+            (&["{\"Authorization\":\"Bearer canary\"}"], &["…"]),
+        ];
+        for (words, expected) in table {
+            let masked = masked_words(words.iter().copied());
+            let shown: Vec<&str> =
+                words.iter().zip(&masked).map(|(word, masked)| masked.as_deref().unwrap_or(word)).collect();
+            assert_eq!(shown, *expected, "{words:?}");
+        }
     }
 }

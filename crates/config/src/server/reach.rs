@@ -3,7 +3,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::options::Wire;
-use crate::secrets::secret_words;
+use crate::secrets::masked_words;
 use crate::text::Text;
 
 /// How a server is reached.
@@ -76,14 +76,9 @@ impl Program {
     /// Returns the command line for people to read, with variables by name and not by value, and without what looks like a
     /// secret.
     pub fn command_line(&self) -> String {
-        let secret = secret_words(&self.args);
-        let words = self.args.iter().enumerate().map(|(index, word)| match word.as_written() {
-            word if !secret.contains(&index) => quoted(word),
-            word => match word.split_once('=').filter(|(name, _)| name.starts_with('-')) {
-                Some((name, _)) => format!("{name}=…"),
-                None => "…".to_owned(),
-            },
-        });
+        let written = || self.args.iter().map(Text::as_written);
+        let masked = masked_words(written()).into_iter();
+        let words = written().zip(masked).map(|(word, masked)| masked.unwrap_or_else(|| quoted(word)));
         std::iter::once(quoted(self.command.as_written())).chain(words).collect::<Vec<_>>().join(" ")
     }
 }

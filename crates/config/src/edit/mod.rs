@@ -279,13 +279,9 @@ impl Editor {
             return Ok(Saved::Unchanged);
         }
         let failed = |source| EditError::Write { path: self.path.clone(), source };
-        let now = match std::fs::read_to_string(&self.path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
-        if now != self.original {
-            return Err(EditError::Changed { path: self.path.clone() });
+        let changed = || EditError::Changed { path: self.path.clone() };
+        if !self.is_as_read().map_err(failed)? {
+            return Err(changed());
         }
         if let Some(folder) = self.path.parent().filter(|_| self.original.is_none()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -294,8 +290,21 @@ impl Editor {
             (Some(original), Backup::Make) => Some(write::back_up(&self.path, original).map_err(failed)?),
             _ => None,
         };
-        write::replace(&self.path, &text, self.is_private).map_err(failed)?;
+        // Others may have written it while we wrote what is beside it.
+        if !write::replace(&self.path, &text, self.is_private, || self.is_as_read()).map_err(failed)? {
+            copy.map(std::fs::remove_file);
+            return Err(changed());
+        }
         Ok(Saved::Written(copy))
+    }
+
+    /// Tells whether the file still says what was read.
+    fn is_as_read(&self) -> io::Result<bool> {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(self.original.as_ref() == Some(&text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(self.original.is_none()),
+            Err(error) => Err(error),
+        }
     }
 }
 

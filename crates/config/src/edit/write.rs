@@ -9,7 +9,15 @@ const MOST_NAMES: u32 = 100;
 
 /// Writes a file so that others see the old one or the new one and nothing between. It keeps the mode, and the owner if
 /// we may say so; a new file is writable by its owner alone, and readable by all unless it is private.
-pub(super) fn replace(path: &Path, contents: &str, is_private: bool) -> io::Result<()> {
+///
+/// `is_wanted` is asked when everything is written and only the name is left to change; if it says no, nothing is replaced.
+/// Returns what it said.
+pub(super) fn replace(
+    path: &Path,
+    contents: &str,
+    is_private: bool,
+    is_wanted: impl FnOnce() -> io::Result<bool>,
+) -> io::Result<bool> {
     // A link stays a link: what it leads to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (temporary, mut file) = fresh(&target, "tmp", is_private)?;
@@ -20,13 +28,18 @@ pub(super) fn replace(path: &Path, contents: &str, is_private: bool) -> io::Resu
         file.write_all(contents.as_bytes())?;
         file.sync_all()?;
         drop(file);
-        fs::rename(&temporary, &target)
+        let is_wanted = is_wanted()?;
+        if is_wanted {
+            fs::rename(&temporary, &target)?;
+        }
+        Ok(is_wanted)
     })();
-    if written.is_err() {
+    match written {
+        Ok(true) => sync_folder(&target),
         // Nothing more can be done if that fails too, and what is told is the first failure.
-        let _ = fs::remove_file(&temporary);
+        Ok(false) | Err(_) => drop(fs::remove_file(&temporary)),
     }
-    written.map(|()| sync_folder(&target))
+    written
 }
 
 /// Copies a file beside itself under a name that is free, and returns that.
@@ -93,5 +106,29 @@ fn take_after(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
 fn sync_folder(target: &Path) {
     if let Some(folder) = target.parent().filter(|_| cfg!(unix)) {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_last_decides_whether_a_file_is_replaced() {
+        let folder = std::env::temp_dir().join(format!("trunkline-replace-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("file");
+        fs::write(&path, "theirs").unwrap();
+        let beside = || fs::read_dir(&folder).unwrap().count() - 1;
+        let refuse = || {
+            assert_eq!(beside(), 1, "the new file is written when this is asked");
+            Ok(false)
+        };
+        assert!(!replace(&path, "ours", true, refuse).unwrap());
+        assert_eq!((fs::read_to_string(&path).unwrap(), beside()), ("theirs".to_owned(), 0));
+        assert!(replace(&path, "ours", true, || Ok(true)).unwrap());
+        assert_eq!((fs::read_to_string(&path).unwrap(), beside()), ("ours".to_owned(), 0));
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a file that decides which programs are started: only one that nobody else can have written.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -18,25 +18,58 @@ pub(crate) enum Chosen {
 /// Reads a file whole, up to a limit.
 pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Problem> {
     let problem = |what: String| Problem::new(path, what);
-    // Opening a pipe would wait for somebody to write to it, so that this is asked before.
-    let metadata = std::fs::metadata(path).map_err(|error| problem(format!("cannot be read: {error}")))?;
+    let unreadable = |error| problem(format!("cannot be read: {error}"));
+    if chosen == Chosen::Found {
+        check_link(path)?;
+    }
+    let file = open(path).map_err(unreadable)?;
+    // What was opened is what is judged: the name may have been given to another file meanwhile.
+    let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(problem("is not a file".to_owned()));
     }
-    let file = File::open(path).map_err(|error| problem(format!("cannot be read: {error}")))?;
-    // What was opened is what is judged: the name may have been given to another file meanwhile.
-    let metadata = file.metadata().map_err(|error| problem(format!("cannot be read: {error}")))?;
     check_owner(path, &metadata, chosen)?;
     let mut bytes = Vec::new();
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| problem(format!("cannot be read: {error}")))?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
         return Err(problem(format!("has more than {most} bytes, which is the most that is read")));
     }
     String::from_utf8(bytes).map_err(|error| {
         problem(format!("is not text in UTF-8: byte {} is not", error.utf8_error().valid_up_to()))
     })
+}
+
+/// Opens a file. A pipe is opened too, without waiting for somebody to write to it.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Refuses a link that others have put there: they would choose which of our own files counts.
+#[cfg(unix)]
+fn check_link(path: &Path) -> Result<(), Problem> {
+    use std::os::unix::fs::MetadataExt as _;
+    // What is not there, or cannot be looked at, is told of by whoever opens it.
+    let Ok(link) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let ourselves = rustix::process::geteuid().as_raw();
+    if !link.is_symlink() || is_trusted(link.uid(), ourselves, Chosen::Found) {
+        return Ok(());
+    }
+    let what = format!("is a link of another user (id {}), who could start programs with it", link.uid());
+    Err(Problem::new(path, what).hint("name the file that it leads to with `--config`, if you mean that"))
+}
+
+/// Takes every link: here nothing tells whose it is.
+#[cfg(not(unix))]
+fn check_link(_: &Path) -> Result<(), Problem> {
+    Ok(())
 }
 
 /// Refuses a file that others can write to, since whoever does so starts programs in our name.
@@ -99,6 +132,39 @@ mod tests {
         for (owner, ourselves, chosen, trusted) in table {
             assert_eq!(is_trusted(owner, ourselves, chosen), trusted, "{owner} {ourselves} {chosen:?}");
         }
+    }
+
+    /// The superuser alone can give a link away; others cannot make what is to be refused.
+    #[test]
+    fn a_link_that_was_found_is_trusted_by_its_own_owner_too() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("trunkline-link-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let (file, link) = (folder.join("ours"), folder.join("link"));
+        std::fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(load(&link, 10, Chosen::Found).unwrap(), "text");
+        std::os::unix::fs::lchown(&link, Some(1001), Some(1001)).unwrap();
+        let refused = load(&link, 10, Chosen::Found).unwrap_err().to_string();
+        assert!(refused.contains("is a link of another user (id 1001)"), "{refused}");
+        assert_eq!(load(&link, 10, Chosen::Named).unwrap(), "text");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let pipe = std::env::temp_dir().join(format!("trunkline-pipe-{}", std::process::id()));
+        let _ = std::fs::remove_file(&pipe);
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        // Opened without asking before what it is, as if it had been put there meanwhile.
+        assert!(!open(&pipe).unwrap().metadata().unwrap().is_file());
+        let refused = load(&pipe, 10, Chosen::Found).unwrap_err().to_string();
+        assert!(refused.contains("is not a file"), "{refused}");
+        std::fs::remove_file(pipe).unwrap();
     }
 
     #[test]

@@ -25,14 +25,27 @@ pub(crate) enum AdminError {
 
 impl Hub {
     /// Finds the hub of a configuration file, if one runs.
-    pub(crate) fn find(config: &Path) -> Option<Self> {
-        Self::at(&place::of_config(config)?)
+    ///
+    /// # Errors
+    /// Something is there, and does not answer as a hub does.
+    pub(crate) fn find(config: &Path) -> Result<Option<Self>, AdminError> {
+        match place::of_config(config).filter(|_| cfg!(unix)) {
+            Some(socket) => Self::at(&socket),
+            None => Ok(None),
+        }
     }
 
     /// Finds the hub that listens at a path, if one does.
-    pub(crate) fn at(socket: &Path) -> Option<Self> {
+    ///
+    /// # Errors
+    /// Something is there, and does not answer as a hub does.
+    pub(crate) fn at(socket: &Path) -> Result<Option<Self>, AdminError> {
         let hub = Self { socket: socket.to_owned() };
-        hub.report().is_ok().then_some(hub)
+        match hub.report() {
+            Ok(_) => Ok(Some(hub)),
+            Err(AdminError::Gone(_, error)) if is_nobody(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells about the hub and its servers.
@@ -103,16 +116,31 @@ impl Hub {
 
         // Starting a server may take minutes; nobody waits longer than this for one that never says anything.
         const LONGEST_WAIT: Duration = Duration::from_secs(300);
+        // How things stand is known at once.
+        const LONGEST_WAIT_FOR_STATUS: Duration = Duration::from_secs(10);
+        let wait = if matches!(request, Request::Status) { LONGEST_WAIT_FOR_STATUS } else { LONGEST_WAIT };
         check_owner(&self.socket)?;
         let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(LONGEST_WAIT))?;
-        stream.set_write_timeout(Some(LONGEST_WAIT))?;
+        stream.set_read_timeout(Some(wait))?;
+        stream.set_write_timeout(Some(wait))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         stream.write_all(&line)?;
         let most = u64::try_from(LONGEST_ANSWER).unwrap_or(u64::MAX);
         let mut answer = Vec::new();
-        BufReader::new(stream).take(most).read_until(b'\n', &mut answer)?;
+        let read = BufReader::new(stream).take(most).read_until(b'\n', &mut answer);
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {wait:?}"))
+            }
+            _ => error,
+        })?;
+        if answer.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "it closed the connection without an answer",
+            ));
+        }
         Ok(serde_json::from_slice(&answer)?)
     }
 
@@ -123,6 +151,11 @@ impl Hub {
             "a running hub can be reached only on Unix; edit its file, which it reads again",
         ))
     }
+}
+
+/// Reports whether an error means that nobody listens.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 /// Refuses a socket that somebody else put there.
@@ -160,5 +193,36 @@ impl From<AdminError> for Failure {
             },
         };
         Self::new(exit, error)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_who_is_not_there_counts_as_nobody() {
+        let folder = std::env::temp_dir().join(format!("trunkline-hubs-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let socket = folder.join("hub.sock");
+        assert!(matches!(Hub::at(&socket), Ok(None)), "there is nothing");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let answering = std::thread::spawn(move || {
+            for answer in ["", "nonsense\n"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 100]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        let silent = Hub::at(&socket).unwrap_err().to_string();
+        assert!(silent.contains("closed the connection without an answer"), "{silent}");
+        assert!(matches!(Hub::at(&socket), Err(AdminError::Gone(..))), "it says nonsense");
+        answering.join().unwrap();
+        assert!(matches!(Hub::at(&socket), Ok(None)), "it was left behind");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,13 +1,15 @@
 //! The side of the hub: a socket in a folder of its user's own, for that user alone.
 
 use std::convert::Infallible;
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
@@ -23,6 +25,10 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
 /// How long is waited after a connection that could not be accepted.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+/// How long is waited at most until others that start have taken their names, and how often is looked.
+const LONGEST_LOCK: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A socket that somebody listens on. It is taken away when this is dropped.
 #[derive(Debug)]
@@ -54,28 +60,23 @@ impl AdminSocket {
     /// Listens at a path.
     ///
     /// # Errors
-    /// Another hub listens there, or the operating system refuses.
+    /// Another hub listens there, something else is there, or the operating system refuses.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
-        if BlockingStream::connect(path).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub listens there"));
-        }
         // It gets its mode before it gets its name, so that nobody else can ever connect to it.
         let fresh = path.with_extension(std::process::id().to_string());
-        let _ = std::fs::remove_file(&fresh);
+        if is_socket(&fresh)? {
+            std::fs::remove_file(&fresh)?;
+        }
         let listener = UnixListener::bind(&fresh)?;
         let placed = || -> io::Result<(u64, u64)> {
             std::fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
             let found = std::fs::symlink_metadata(&fresh)?;
-            std::fs::rename(&fresh, path)?;
+            take_name(&fresh, path)?;
             Ok((found.dev(), found.ino()))
         };
-        match placed() {
-            Ok(identity) => Ok(Self { listener, path: path.to_owned(), identity }),
-            Err(error) => {
-                let _ = std::fs::remove_file(&fresh);
-                Err(error)
-            }
-        }
+        let placed = placed();
+        let _ = std::fs::remove_file(&fresh);
+        placed.map(|identity| Self { listener, path: path.to_owned(), identity })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -125,6 +126,58 @@ impl AdminSocket {
     }
 }
 
+/// Gives a socket a name that nobody has. A socket that nobody listens at any more makes room, and nothing else does.
+///
+/// Hubs that start together agree by a lock on the folder: between looking at a name and taking it, no other does.
+fn take_name(fresh: &Path, name: &Path) -> io::Result<()> {
+    let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = File::open(folder)?;
+    lock(&folder)?;
+    if is_socket(name)? {
+        match BlockingStream::connect(name) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(name)?,
+            Err(error) => return Err(error),
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub listens there")),
+        }
+    }
+    // Unlike a new name, a link never takes the place of something.
+    std::fs::hard_link(fresh, name)
+}
+
+/// Locks a folder, and does not wait for ever: others may be able to lock it too.
+fn lock(folder: &File) -> io::Result<()> {
+    let latest = Instant::now() + LONGEST_LOCK;
+    loop {
+        match flock(folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if Instant::now() < latest => std::thread::sleep(LOOK_EVERY),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::WouldBlock,
+                    "another program has its folder locked",
+                ));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Reports whether a socket is at a path.
+///
+/// # Errors
+/// Something else is there, or nobody can say.
+fn is_socket(path: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => Ok(true),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("{} is there, and is not a socket", path.display()),
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reports whether whoever connected is the user whose hub this is, or the superuser.
 fn is_own(stream: &UnixStream) -> bool {
     let ours = rustix::process::geteuid().as_raw();
@@ -159,5 +212,55 @@ where
         if !is_whole || !matches!(wrote, Ok(Ok(()))) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a folder of this test's own.
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("trunkline-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_socket_is_left_alone() {
+        let folder = folder("socket-other");
+        let (file, link) = (folder.join("notes.txt"), folder.join("link"));
+        std::fs::write(&file, "precious").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for path in [&file, &link, &folder] {
+            assert_eq!(AdminSocket::at(path).unwrap_err().kind(), io::ErrorKind::AlreadyExists, "{path:?}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+        assert_eq!(std::fs::read_link(&link).unwrap(), file);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left there");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn of_hubs_that_start_together_one_gets_the_name() {
+        let folder = folder("socket-race");
+        let path = folder.join("hub.sock");
+        // What a hub that was killed left behind.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let (first, second) = (folder.join("a"), folder.join("b"));
+        let listeners = [&first, &second].map(|fresh| std::os::unix::net::UnixListener::bind(fresh).unwrap());
+        let taken: Vec<bool> = std::thread::scope(|scope| {
+            let take = |fresh| {
+                scope.spawn({
+                    let path = &path;
+                    move || take_name(fresh, path).is_ok()
+                })
+            };
+            [take(&first), take(&second)].map(|thread| thread.join().unwrap()).into()
+        });
+        assert_eq!(taken.iter().filter(|taken| **taken).count(), 1, "{taken:?}");
+        drop(listeners);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -19,10 +19,10 @@ impl HubArgs {
     /// Finds the hub that runs from a file, if one does.
     ///
     /// # Errors
-    /// A socket was named, and no hub listens there.
+    /// A socket was named, and no hub listens there; or somebody listens who does not answer as a hub does.
     pub(crate) fn find(&self, config: &Path) -> Result<Option<Hub>, Failure> {
-        let Some(socket) = &self.admin_socket else { return Ok(Hub::find(config)) };
-        let hub = Hub::at(socket).ok_or_else(|| {
+        let Some(socket) = &self.admin_socket else { return Ok(Hub::find(config)?) };
+        let hub = Hub::at(socket)?.ok_or_else(|| {
             Failure::new(Exit::Unreachable, format!("no hub listens at {}", socket.display()))
                 .hint("`trunkline serve --admin-socket FILE` says where it does")
         })?;
@@ -39,12 +39,12 @@ impl HubArgs {
         server: &str,
         change: impl FnOnce(&Hub) -> Result<(), AdminError>,
     ) -> Result<Heard, Failure> {
-        let Some(hub) = self.find(config)? else { return Ok(Heard::Nobody) };
+        let unheard = |failure: Failure| {
+            failure.or_hint(format!("{} is changed, and the running hub is not", config.display()))
+        };
+        let Some(hub) = self.find(config).map_err(unheard)? else { return Ok(Heard::Nobody) };
         let told = change(&hub).and_then(|()| hub.status());
-        let servers = told.map_err(|error| {
-            let hint = format!("{} is changed, and the running hub is not", config.display());
-            Failure::from(error).or_hint(hint)
-        })?;
+        let servers = told.map_err(|error| unheard(error.into()))?;
         let known = servers.into_iter().find(|known| known.name == server);
         Ok(known.map_or(Heard::HasNot, |known| Heard::Has(Box::new(known))))
     }

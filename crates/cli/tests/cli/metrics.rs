@@ -84,6 +84,22 @@ fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_
 }
 
 #[test]
+fn on_the_loopback_too_strangers_that_a_proxy_brings_see_neither_metrics_nor_reasons() {
+    let folder = folder("proxied");
+    let auth = format!("bearer:{}", file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600));
+    for (test, args) in
+        [("proxied_host", ["--allow-host", "public.example"]), ("proxied_auth", ["--auth", &auth])]
+    {
+        let (mut running, address) = Running::serve(test, &[&args[..], &["--drain-delay", "20s"]].concat());
+        assert_eq!(get(address, "/metrics", &[]).status, 404, "{args:?}");
+        assert_eq!(get(address, "/healthz", &[]).status, 200);
+        running.signal(Signal::TERM);
+        running.wait_for("shutting down");
+        assert_eq!(get(address, "/readyz", &[]).json(), json!({ "ready": false }), "{args:?}");
+    }
+}
+
+#[test]
 fn an_address_for_metrics_that_is_taken_is_told_with_the_option_that_changes_it() {
     let (_running, address) = Running::serve("taken", &[]);
     let second = Running::start(&["serve", "--http", "127.0.0.1:0", "--admin", &address.to_string()]).wait();

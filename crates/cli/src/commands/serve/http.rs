@@ -43,8 +43,7 @@ pub(super) async fn serve(
     let options = HttpOptions { authenticator, tls, ..options(args, address.ip()) };
     let warning = options.warning(address.ip());
     let endpoint = host.http(options);
-    let audience = if address.ip().is_loopback() { Audience::Operators } else { Audience::Anybody };
-    let service = health::beside(endpoint.clone(), probes(audience));
+    let service = health::beside(endpoint.clone(), probes(audience(args, address.ip())));
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
@@ -106,6 +105,13 @@ fn permitted(args: &HttpArgs, wanted: &ListenAddress) -> Result<Vec<SocketAddr>,
         .hint("name them with `--auth bearer:FILE`, or type `--insecure-no-auth` to let everybody in")),
         _ => Ok(addresses),
     }
+}
+
+/// Tells who looks at the probes beside what is served. On the loopback those are the people of this machine, unless a proxy
+/// brings others: then hosts are allowed, or callers have to say who they are.
+fn audience(args: &HttpArgs, ip: IpAddr) -> Audience {
+    let is_private = ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none();
+    if is_private { Audience::Operators } else { Audience::Anybody }
 }
 
 /// Listens where those who run the server look at it, if they named a place.
@@ -190,7 +196,7 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
         tls: !http.tls.is_empty(),
     };
     if let Some(gateway) = serving.gateway() {
-        gateway.set_url(banner.url(), address.port());
+        gateway.set_url(banner.url(), address);
     }
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");

@@ -149,7 +149,8 @@ pub(crate) struct HttpArgs {
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
     /// Where /metrics, /healthz and /readyz are served too, for those who
-    /// run the server; on the loopback --http has them itself
+    /// run the server; on the loopback --http has them itself, unless
+    /// --auth or --allow-host is given
     #[arg(verbatim_doc_comment, long, value_name = "ADDR")]
     pub(super) admin: Option<ListenAddress>,
     /// How long to answer 503 on /readyz before shutting down

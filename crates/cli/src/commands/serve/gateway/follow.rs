@@ -41,32 +41,54 @@ impl Gateway {
 
 /// Watches the folders that a file is in: an editor replaces the file, and what is watched would be the old one.
 struct Watch {
+    file: PathBuf,
+    /// Whether what was changed before it was watched is still to be seen.
+    is_new: bool,
+    watching: Option<Watching>,
+}
+
+struct Watching {
     changes: mpsc::Receiver<()>,
     /// It tells of changes for as long as it is there.
-    _watcher: Option<RecommendedWatcher>,
-    is_told: bool,
+    _watcher: RecommendedWatcher,
 }
 
 impl Watch {
     fn begin(file: &Path) -> Self {
-        // One change that waits is as good as many.
-        let (tell, changes) = mpsc::channel(1);
-        match watcher(file, tell) {
-            Ok(watcher) => Self { changes, _watcher: Some(watcher), is_told: true },
-            Err(error) => {
+        let watching = Watching::begin(file)
+            .inspect_err(|error| {
                 tracing::warn!(%error, "the system does not tell of changes of {}", file.display());
-                Self { changes, _watcher: None, is_told: false }
-            }
-        }
+            })
+            .ok();
+        Self { file: file.to_owned(), is_new: true, watching }
     }
 
-    /// Waits until something in the folder has changed and it is quiet again.
+    /// Waits until something in the folder has changed and it is quiet again. It is so at first, since the file was read
+    /// before it was watched.
     async fn changed(&mut self) {
-        if !self.is_told || self.changes.recv().await.is_none() {
-            return sleep(LOOK_EVERY).await;
+        if std::mem::take(&mut self.is_new) {
+            return;
         }
+        match &mut self.watching {
+            // Nobody tells any more if that fails, and so it is looked from then on.
+            Some(watching) => drop(watching.changes.recv().await),
+            None => sleep(LOOK_EVERY).await,
+        }
+        // The folder may be gone, or be another one of the same name, of which the one before tells nothing.
+        self.watching = Watching::begin(&self.file).ok();
         let latest = Instant::now() + SETTLE_AT_MOST;
-        while let Ok(Some(())) = timeout_at(latest.min(Instant::now() + SETTLE), self.changes.recv()).await {}
+        while let Some(watching) = &mut self.watching
+            && let Ok(Some(())) =
+                timeout_at(latest.min(Instant::now() + SETTLE), watching.changes.recv()).await
+        {}
+    }
+}
+
+impl Watching {
+    fn begin(file: &Path) -> notify::Result<Self> {
+        // One change that waits is as good as many.
+        let (tell, changes) = mpsc::channel(1);
+        Ok(Self { changes, _watcher: watcher(file, tell)? })
     }
 }
 
@@ -131,5 +153,35 @@ impl Hangups {
 
     async fn next(&mut self) {
         std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const WATCHDOG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_change_before_the_watch_is_seen_and_so_is_one_in_a_folder_that_was_made_anew() {
+        let folder = std::env::temp_dir().join(format!("trunkline-follow-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("mcp.json");
+        std::fs::write(&file, "1").unwrap();
+        let mut watch = Watch::begin(&file);
+        timeout(WATCHDOG, watch.changed()).await.expect("what was before is read once");
+        std::fs::remove_dir_all(&folder).unwrap();
+        timeout(WATCHDOG, watch.changed()).await.expect("the folder is gone");
+        timeout(WATCHDOG, watch.changed()).await.expect("it is looked again without being told");
+        std::fs::create_dir(&folder).unwrap();
+        while watch.watching.is_none() {
+            timeout(WATCHDOG, watch.changed()).await.expect("the folder is there");
+        }
+        std::fs::write(&file, "2").unwrap();
+        timeout(WATCHDOG, watch.changed()).await.expect("the new folder is watched");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -12,6 +12,7 @@ mod wiring;
 mod within;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use trunkline_config::ServerConfig;
@@ -106,8 +107,8 @@ impl Gateway {
     }
 
     /// Notes where the hub is served.
-    pub(super) fn set_url(&self, url: String, port: u16) {
-        self.inner.wiring.set_port(port);
+    pub(super) fn set_url(&self, url: String, address: SocketAddr) {
+        self.inner.wiring.set_address(address);
         // It is served at one address only.
         let _ = self.inner.url.set(url);
     }

@@ -34,7 +34,7 @@ impl Own {
         if builtin.is_empty() && described.is_empty() {
             return Ok(None);
         }
-        let digest = digest(&format!("{builtin:?} {described:?}"));
+        let digest = digest(format!("{builtin:?} {described:?}").as_bytes());
         let server = described.add_to(builtin::server(builtin));
         let handle = server.handle().map_err(Failure::configuration)?;
         let options = HostOptions { limits, ..HostOptions::default() };
@@ -57,9 +57,10 @@ impl Own {
     }
 }
 
-fn digest(text: &str) -> String {
+/// Returns what stands for some bytes, in hexadecimal digits.
+pub(super) fn digest(bytes: &[u8]) -> String {
     let mut written = String::new();
-    for byte in Sha256::digest(text.as_bytes()) {
+    for byte in Sha256::digest(bytes) {
         // Writing to a string cannot fail.
         let _ = write!(written, "{byte:02x}");
     }

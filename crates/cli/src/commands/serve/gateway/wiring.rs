@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use trunkline_client::{BoxFuture, Builder, Client, Error};
@@ -18,7 +19,7 @@ pub(super) struct Wiring {
     /// What the programs that are started are told of the hubs that they are within.
     within: String,
     /// Where this hub is served, if that is an address.
-    port: OnceLock<u16>,
+    address: OnceLock<SocketAddr>,
 }
 
 impl Wiring {
@@ -31,9 +32,9 @@ impl Wiring {
     }
 
     /// Notes where this hub is served.
-    pub(super) fn set_port(&self, port: u16) {
+    pub(super) fn set_address(&self, address: SocketAddr) {
         // It is served at one address only.
-        let _ = self.port.set(port);
+        let _ = self.address.set(address);
     }
 
     fn host_of(&self, server: &ServerConfig) -> Option<Host> {
@@ -53,12 +54,18 @@ impl Connector for Wiring {
                 tracing::info!(server = %server.name, "starting {}", visible_line(&line));
                 program.env.insert(within::VARIABLE.to_owned(), Text::new(&*self.within));
             }
-            Reach::Endpoint(endpoint) if within::is_here(endpoint.url.expose(), self.port.get()) => {
-                let error = Error::Invalid("it is this hub itself".to_owned());
-                return Box::pin(std::future::ready(Err(error)));
-            }
-            Reach::Endpoint(_) => {
+            Reach::Endpoint(endpoint) => {
                 tracing::info!(server = %server.name, "connecting to {}", visible_line(&line));
+                if let Some(here) = self.address.get().copied() {
+                    let url = endpoint.url.clone();
+                    let connecting = self.dial.connect(&server, builder);
+                    return Box::pin(async move {
+                        if within::is_here(url.expose(), here).await {
+                            return Err(Error::Invalid("it is this hub itself".to_owned()));
+                        }
+                        connecting.await
+                    });
+                }
             }
         }
         self.dial.connect(&server, builder)

@@ -1,6 +1,5 @@
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use clap::Args;
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
@@ -14,9 +13,6 @@ use crate::exit::{Exit, Failure, say};
 use crate::signals::{Departure, Signals};
 use crate::terminal::visible_line;
 use crate::values::ListenAddress;
-
-/// How long a program may be unused: where it is the only one, nobody is helped by its end.
-const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Stand in for a server, for clients of every revision
 #[derive(Debug, Args)]
@@ -102,7 +98,7 @@ async fn connect(args: &BridgeArgs, resolved: &Resolved, only: Only) -> Result<H
         None => unnamed(resolved)?,
     };
     server.timeout = args.reach.timeout.or(server.timeout);
-    let limits = HubLimits { idle: FOREVER, message_bytes: args.edge.max_message, ..HubLimits::default() };
+    let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
     let options = HubOptions { connector: Arc::new(only.clone()), limits, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;
     connected.map_err(|error| match only.failure() {

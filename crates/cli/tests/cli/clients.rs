@@ -309,3 +309,21 @@ fn what_is_not_ours_is_not_touched() {
     assert_eq!(itself.code, Some(3), "{itself:?}");
     assert!(itself.stderr.contains("is the client's own file, and the hub would serve itself"), "{itself:?}");
 }
+
+#[test]
+fn an_address_with_a_secret_is_not_written_where_others_can_read_it() {
+    let home = folder("install_secret");
+    std::fs::create_dir(home.join(".cursor")).unwrap();
+    file(&home.join(".cursor"), "mcp.json", "{}\n", 0o644);
+    let words = ["install", "cursor", "--http", "http://127.0.0.1:7411/mcp?token=canary"];
+    let refused = run_at_home(&words, &home, &[]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("url token would be written to"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("chmod 600") && !refused.stderr.contains("canary"), "{}", refused.stderr);
+    let path = home.join(".cursor/mcp.json");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}\n");
+    // Who alone can read the file may have a secret in it.
+    file(&home.join(".cursor"), "mcp.json", "{}\n", 0o600);
+    done(&words, &home);
+    assert!(std::fs::read_to_string(&path).unwrap().contains("?token=canary"));
+}

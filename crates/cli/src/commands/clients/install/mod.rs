@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use trunkline_client::transport::Url;
 use trunkline_config::find::Client;
-use trunkline_config::{Backup, Editor, Saved, ServerName};
+use trunkline_config::{Backup, Editor, Saved, ServerConfig, ServerName};
 
 use self::entry::hub;
 use self::words::tell;
@@ -93,6 +93,9 @@ fn install(args: &InstallArgs) -> Result<(), Failure> {
             Done::Added
         }
     };
+    if let (Some(hub), Done::Added | Done::Replaced) = (&wanted, done) {
+        check_private(&editor, hub)?;
+    }
     let editor_file = editor.file().clone();
     let saved = if args.dry_run { Saved::Unchanged } else { editor.save(Backup::Make)? };
     let backup = match saved {
@@ -111,6 +114,20 @@ fn client_file(args: &InstallArgs) -> Result<PathBuf, Failure> {
         Failure::new(Exit::Usage, format!("{} has no file of a project", args.client))
             .hint("without `--project` its own file is changed")
     })
+}
+
+/// Refuses to write a secret where others can read it.
+fn check_private(editor: &Editor, hub: &ServerConfig) -> Result<(), Failure> {
+    let secrets = hub.literal_secrets();
+    if secrets.is_empty() || editor.is_private() {
+        return Ok(());
+    }
+    let file = editor.file().path().display();
+    Err(Failure::configuration(format!(
+        "{} would be written to {file}, which others can read",
+        secrets.join(" and ")
+    ))
+    .hint(format!("give an address without a secret, or run `chmod 600 {file}`")))
 }
 
 /// Refuses to touch a server that only has the name.

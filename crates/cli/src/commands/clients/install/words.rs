@@ -109,7 +109,11 @@ fn change(
         let inside = lines.get(2..lines.len().saturating_sub(2)).unwrap_or_default();
         inside.iter().for_each(|line| text.push_str(&format!("+{}\n", line.get(1..).unwrap_or_default())));
     }
-    Ok(text)
+    // The query of an address may well be a secret.
+    Ok(match &args.http {
+        Some(url) => text.replace(&*url.whole(), &url.to_string()),
+        None => text,
+    })
 }
 
 /// Says what makes a client read its file again.

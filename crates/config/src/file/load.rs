@@ -20,7 +20,7 @@ pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Pro
     let problem = |what: String| Problem::new(path, what);
     let unreadable = |error| problem(format!("cannot be read: {error}"));
     if chosen == Chosen::Found {
-        check_link(path)?;
+        check_link(path, ourselves())?;
     }
     let file = open(path).map_err(unreadable)?;
     // What was opened is what is judged: the name may have been given to another file meanwhile.
@@ -52,13 +52,21 @@ fn open(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
+/// Tells which user we are.
+#[cfg(unix)]
+fn ourselves() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn ourselves() {}
+
 /// Refuses a link that others have put there: they would choose which of our own files counts.
 #[cfg(unix)]
-fn check_link(path: &Path) -> Result<(), Problem> {
+fn check_link(path: &Path, ourselves: u32) -> Result<(), Problem> {
     use std::os::unix::fs::MetadataExt as _;
     // What is not there, or cannot be looked at, is told of by whoever opens it.
     let Ok(link) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    let ourselves = rustix::process::geteuid().as_raw();
     if !link.is_symlink() || is_trusted(link.uid(), ourselves, Chosen::Found) {
         return Ok(());
     }
@@ -68,7 +76,7 @@ fn check_link(path: &Path) -> Result<(), Problem> {
 
 /// Takes every link: here nothing tells whose it is.
 #[cfg(not(unix))]
-fn check_link(_: &Path) -> Result<(), Problem> {
+fn check_link(_: &Path, (): ()) -> Result<(), Problem> {
     Ok(())
 }
 
@@ -82,8 +90,7 @@ fn check_owner(path: &Path, metadata: &Metadata, chosen: Chosen) -> Result<(), P
             format!("can be written by others (mode {:03o}), who could start programs with it", mode & 0o777);
         return Err(Problem::new(path, what).hint(format!("run `chmod go-w {}`", shell_word(path))));
     }
-    let ourselves = rustix::process::geteuid().as_raw();
-    let owner = metadata.uid();
+    let (owner, ourselves) = (metadata.uid(), ourselves());
     if is_trusted(owner, ourselves, chosen) {
         return Ok(());
     }
@@ -134,12 +141,8 @@ mod tests {
         }
     }
 
-    /// The superuser alone can give a link away; others cannot make what is to be refused.
     #[test]
     fn a_link_that_was_found_is_trusted_by_its_own_owner_too() {
-        if !rustix::process::geteuid().is_root() {
-            return;
-        }
         let folder = std::env::temp_dir().join(format!("trunkline-link-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
@@ -147,9 +150,14 @@ mod tests {
         std::fs::write(&file, "text").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!(load(&link, 10, Chosen::Found).unwrap(), "text");
-        std::os::unix::fs::lchown(&link, Some(1001), Some(1001)).unwrap();
-        let refused = load(&link, 10, Chosen::Found).unwrap_err().to_string();
-        assert!(refused.contains("is a link of another user (id 1001)"), "{refused}");
+        // The links of the superuser are trusted, who can give this one away. Others cannot, and are compared with somebody else.
+        let owner = if ourselves() == 0 { 1001 } else { ourselves() };
+        std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
+        let refused = check_link(&link, owner + 1).unwrap_err().to_string();
+        assert!(refused.contains(&format!("is a link of another user (id {owner})")), "{refused}");
+        check_link(&link, owner).unwrap();
+        check_link(&file, owner + 1).unwrap();
+        assert_eq!(load(&link, 10, Chosen::Found).is_err(), ourselves() == 0);
         assert_eq!(load(&link, 10, Chosen::Named).unwrap(), "text");
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -11,8 +11,7 @@ fn document(name: &str) -> PathBuf {
 }
 
 fn schema() -> Value {
-    let serve = ("serve", serve::table_schema());
-    trunkline_config::schema(trunkline_commands::schemas().into_iter().chain([serve]))
+    trunkline_config::schema(trunkline_commands::schemas().into_iter().chain(serve::table_schemas()))
 }
 
 /// Writes the schema anew if `TRUNKLINE_SCHEMA=overwrite`.
@@ -56,6 +55,8 @@ fn every_example_of_the_documents_fits_the_schema_and_mistakes_do_not() {
         "[policy]\ncommands = ['permit a']",
         "[manifests]\nfile = []",
         "[serve]\nname = 'x'",
+        "[audit]\npath = 'x'",
+        "[audit]\narguments = 'x'",
         "[command.a]\nargv = ['a']",
     ] {
         let value: Value = toml_edit::de::from_str(mistake).unwrap();

@@ -184,13 +184,18 @@ fn outcome(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result
     }
 }
 
-/// Returns the JSON Schema of the table `[serve]`.
+/// Returns the JSON Schemas of the tables `[serve]` and `[audit]`, by name.
 #[cfg(test)]
-pub(crate) fn table_schema() -> schemars::Schema {
-    let mut schema = schemars::schema_for!(plan::ServeTable);
-    schema.remove("$schema");
-    schema.remove("title");
-    schema
+pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 2] {
+    let tables = [
+        ("serve", schemars::schema_for!(plan::ServeTable)),
+        ("audit", schemars::schema_for!(plan::AuditTable)),
+    ];
+    tables.map(|(name, mut schema)| {
+        schema.remove("$schema");
+        schema.remove("title");
+        (name, schema)
+    })
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub(super) struct Plan {
 
 /// The table `[audit]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct AuditTable {
     /// The file, counted from the folder of the configuration.

@@ -54,6 +54,21 @@ async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
+    for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
+        let slow = |asked| if asked == 0 { Act::Wait } else { described() };
+        let (client, methods, _) = probe(slow, move |_| refused()).await;
+        assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
+        assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER]]);
+    }
+    // One that goes on like this is given up.
+    let (client, methods, _) = probe(|_| Act::Wait, |_| error(-32022)).await;
+    let Err(Error::Unreachable(error)) = client else { panic!() };
+    assert_eq!(error.attempts.len(), 4, "{error:?}");
+    assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER, INITIALIZE]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_goes_away_is_started_again_and_not_probed() {
     let (client, methods, _) = probe(|_| Act::End, |_| initialized("2025-03-26")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);

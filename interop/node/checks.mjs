@@ -4,7 +4,6 @@ import { MODEL_TEXT, NAME } from './peer.mjs';
 import { require, Skip } from './report.mjs';
 
 export const MODERN_REVISION = '2026-07-28';
-const LEGACY_REVISION = '2025-11-25';
 const WATCHED = 'test://watched-resource';
 const UPDATE_TOOL = 'test_trigger_resource_update';
 const SLOW_MILLISECONDS = 60_000;
@@ -45,12 +44,23 @@ async function ask(peer, name, args = {}) {
     return { text: textOf(result), asked: peer.inputs.asked.join(',') };
 }
 
+// Skips a check that needs forms where the revision has none, after the attempt was refused.
+async function needForms(peer, attempt) {
+    if (peer.modern || peer.revision >= '2025-06-18') {
+        return;
+    }
+    await mustBeRefused(peer, attempt());
+    throw new Skip(`${peer.revision} has no elicitation`);
+}
+
 async function elicit(peer, action) {
+    const [tool, args] = peer.modern
+        ? ['test_input_required_result_elicitation', {}]
+        : ['test_elicitation', { message: 'Who are you?' }];
+    await needForms(peer, () => peer.call(tool, args));
     peer.inputs.action = action;
     try {
-        const { text, asked } = peer.modern
-            ? await ask(peer, 'test_input_required_result_elicitation')
-            : await ask(peer, 'test_elicitation', { message: 'Who are you?' });
+        const { text, asked } = await ask(peer, tool, args);
         require(asked === 'elicitation', `the server asked ${asked}`);
         return text;
     } finally {
@@ -61,7 +71,7 @@ async function elicit(peer, action) {
 const common = {
     async about(peer) {
         const { version, server } = peer.about();
-        const expected = peer.modern ? MODERN_REVISION : LEGACY_REVISION;
+        const expected = peer.modern ? MODERN_REVISION : peer.revision;
         require(version === expected, `negotiated ${version}, expected ${expected}`);
         require(server, 'the server has no name');
     },
@@ -207,6 +217,46 @@ const common = {
         require(text.includes(MODEL_TEXT), `the model's words are not in the result: ${text}`);
     },
 
+    async roots(peer) {
+        const { text, asked } = await ask(peer, 'test_input_required_result_list_roots');
+        // A session is asked once, perhaps before.
+        require(asked === 'roots' || !(asked || peer.modern), `the server asked ${asked}`);
+        require(text.includes('file:///interop'), `got ${text}`);
+    },
+
+    async request_state(peer) {
+        const tool = 'test_input_required_result_request_state';
+        await needForms(peer, () => peer.call(tool, {}));
+        const { text } = await ask(peer, tool);
+        require(text.includes('state-ok'), `got ${text}`);
+    },
+
+    async multi_round(peer) {
+        const tool = 'test_input_required_result_multi_round';
+        await needForms(peer, () => peer.call(tool, {}));
+        const { asked } = await ask(peer, tool);
+        require(asked === 'elicitation,elicitation', `the server asked ${asked}`);
+    },
+
+    async several_at_once(peer) {
+        const tool = 'test_input_required_result_multiple_inputs';
+        await needForms(peer, () => peer.call(tool, {}));
+        const { text, asked } = await ask(peer, tool);
+        require(asked.includes('elicitation') && asked.includes('sampling'), `the server asked ${asked}`);
+        for (const answer of [NAME, MODEL_TEXT, 'file:///interop']) {
+            require(text.includes(answer), `got ${text}`);
+        }
+    },
+
+    async prompt_input(peer) {
+        const prompt = 'test_input_required_result_prompt';
+        await needForms(peer, () => peer.prompt(prompt, {}));
+        peer.inputs.asked.length = 0;
+        const { messages } = await peer.prompt(prompt, {});
+        require(peer.inputs.asked.join(',') === 'elicitation', `the server asked ${peer.inputs.asked}`);
+        require(messages[0].content.text.includes(NAME), `got ${show(messages)}`);
+    },
+
     async logging(peer) {
         const before = peer.inbox.of('notifications/message').length;
         if (!peer.modern) {
@@ -242,28 +292,6 @@ const legacy = {
 };
 
 const modern = {
-    async roots(peer) {
-        const { asked } = await ask(peer, 'test_input_required_result_list_roots');
-        require(asked === 'roots', `the server asked ${asked}`);
-    },
-
-    async request_state(peer) {
-        const { text } = await ask(peer, 'test_input_required_result_request_state');
-        require(text.includes('state-ok'), `got ${text}`);
-    },
-
-    async multi_round(peer) {
-        const { asked } = await ask(peer, 'test_input_required_result_multi_round');
-        require(asked === 'elicitation,elicitation', `the server asked ${asked}`);
-    },
-
-    async prompt_input(peer) {
-        peer.inputs.asked.length = 0;
-        const { messages } = await peer.prompt('test_input_required_result_prompt', {});
-        require(peer.inputs.asked.join(',') === 'elicitation', `the server asked ${peer.inputs.asked}`);
-        require(messages[0].content.text.includes(NAME), `got ${show(messages)}`);
-    },
-
     async listen_list_changed(peer) {
         await listenFor(peer, { toolsListChanged: true }, 'test_trigger_tool_change', 'notifications/tools/list_changed');
     },

@@ -1,29 +1,33 @@
 // Drives a server with the npm package `@modelcontextprotocol/sdk` 1.x, which knows the legacy era only.
 
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { WebSocketClientTransport } from '@modelcontextprotocol/sdk/client/websocket.js';
-import {
-    CreateMessageRequestSchema,
-    ElicitRequestSchema,
-    ListRootsRequestSchema,
-    McpError
-} from '@modelcontextprotocol/sdk/types.js';
 import * as checks from './checks.mjs';
 import { CAPABILITIES, Peer } from './peer.mjs';
 import { CHECK_LIMIT_MS, readArguments, Report, within } from './report.mjs';
 import * as told from './told.mjs';
 
+const options = readArguments(['legacy']);
+// Another release of the package has another name here; before 2025-06-18 there are no forms.
+const from = path => import(`${options.sdk}/${path}.js`);
+const { Client } = await from('client/index');
+const { SSEClientTransport } = await from('client/sse');
+const { StdioClientTransport } = await from('client/stdio');
+const { StreamableHTTPClientTransport } = await from('client/streamableHttp');
+const { WebSocketClientTransport } = await from('client/websocket');
+const types = await from('types');
+const { elicitation, ...others } = CAPABILITIES;
+const capabilities = types.ElicitRequestSchema ? CAPABILITIES : others;
+
 class PeerV1 extends Peer {
-    constructor(client, options) {
-        super(client, { modern: false, overHttp: options.url !== undefined, refusal: McpError });
-        client.setRequestHandler(ElicitRequestSchema, async request =>
-            this.inputs.elicitation(request.params.requestedSchema)
-        );
-        client.setRequestHandler(CreateMessageRequestSchema, async () => this.inputs.sampling());
-        client.setRequestHandler(ListRootsRequestSchema, async () => this.inputs.roots());
+    constructor(client) {
+        const revision = types.LATEST_PROTOCOL_VERSION;
+        super(client, { modern: false, revision, overHttp: options.url !== undefined, refusal: types.McpError });
+        if (types.ElicitRequestSchema) {
+            client.setRequestHandler(types.ElicitRequestSchema, async request =>
+                this.inputs.elicitation(request.params.requestedSchema)
+            );
+        }
+        client.setRequestHandler(types.CreateMessageRequestSchema, async () => this.inputs.sampling());
+        client.setRequestHandler(types.ListRootsRequestSchema, async () => this.inputs.roots());
         client.fallbackNotificationHandler = async notification => this.inbox.put(notification);
     }
 
@@ -48,16 +52,16 @@ function transportOf({ url, command: [program, ...args] }) {
     return url.endsWith('/sse') ? new SSEClientTransport(new URL(url)) : new StreamableHTTPClientTransport(new URL(url));
 }
 
-const options = readArguments(['legacy']);
 const report = new Report();
-const client = new Client({ name: 'interop', version: '1' }, { capabilities: CAPABILITIES });
-const peer = new PeerV1(client, options);
+const client = new Client({ name: 'interop', version: '1' }, { capabilities });
+const peer = new PeerV1(client);
 const transport = transportOf(options);
-// The client tells its transport which revision was negotiated and has no other way to show it.
-const forward = transport.setProtocolVersion?.bind(transport);
-transport.setProtocolVersion = version => {
-    peer.version = version;
-    forward?.(version);
+// What was negotiated is nowhere to be seen but in the answer to the handshake.
+const request = client.request.bind(client);
+client.request = async (asked, ...rest) => {
+    const answer = await request(asked, ...rest);
+    peer.version ??= answer.protocolVersion;
+    return answer;
 };
 
 try {

@@ -13,6 +13,7 @@ class PeerV2 extends Peer {
     constructor(client, options) {
         super(client, {
             modern: options.mode !== 'legacy',
+            revision: '2025-11-25',
             overHttp: options.url !== undefined,
             refusal: ProtocolError
         });

@@ -79,9 +79,11 @@ export class Peer {
     inbox = new Inbox();
     complaints = [];
 
-    constructor(client, { modern, overHttp, refusal }) {
+    constructor(client, { modern, revision, overHttp, refusal }) {
         this.client = client;
         this.modern = modern;
+        // What has to be negotiated in the legacy era.
+        this.revision = revision;
         this.overHttp = overHttp;
         // The SDK's own error class for an answer that is a JSON-RPC error.
         this.refusal = refusal;

@@ -70,10 +70,15 @@ export async function within(milliseconds, promise) {
     }
 }
 
-// Reads `[--mode MODE] [--told] (--url URL | -- COMMAND [ARGUMENT…])`.
+// Reads `[--mode MODE] [--told] [--sdk PACKAGE] (--url URL | -- COMMAND [ARGUMENT…])`.
 export function readArguments(modes) {
     const { values, positionals } = parseArgs({
-        options: { mode: { type: 'string', default: modes[0] }, told: { type: 'boolean' }, url: { type: 'string' } },
+        options: {
+            mode: { type: 'string', default: modes[0] },
+            told: { type: 'boolean' },
+            sdk: { type: 'string', default: '@modelcontextprotocol/sdk' },
+            url: { type: 'string' }
+        },
         allowPositionals: true
     });
     if (!modes.includes(values.mode)) {
@@ -82,7 +87,7 @@ export function readArguments(modes) {
     if (Boolean(values.url) === positionals.length > 0) {
         throw new Error('give either --url URL or -- COMMAND');
     }
-    return { mode: values.mode, told: values.told, url: values.url, command: positionals };
+    return { ...values, command: positionals };
 }
 
 // Fails the running check with `why` unless the condition holds.

@@ -11,8 +11,6 @@ import told
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.client.websocket import websocket_client
 from peer import Inbox, Inputs, Json, Progress
 from pydantic import AnyUrl
 
@@ -25,6 +23,7 @@ class PeerV1:
     """A `ClientSession` of `mcp` 1.x in the terms of the checks."""
 
     modern = False
+    revision = types.LATEST_PROTOCOL_VERSION
     refusal = McpError
 
     def __init__(self, over_http: bool) -> None:
@@ -52,7 +51,7 @@ class PeerV1:
     async def on_sampling(self, _context: Any, _params: Any) -> types.CreateMessageResult:
         return types.CreateMessageResult.model_validate(self.inputs.sampling())
 
-    async def on_elicitation(self, _context: Any, params: Any) -> types.ElicitResult:
+    async def on_elicitation(self, _context: Any, params: Any) -> "types.ElicitResult":
         return types.ElicitResult.model_validate(self.inputs.elicitation(params.requestedSchema))
 
     async def on_roots(self, _context: Any) -> types.ListRootsResult:
@@ -140,18 +139,23 @@ def transport(options: Any) -> Any:
     """Chooses the transport by the URL: WebSocket by its scheme, HTTP+SSE by its path."""
     if not options.url:
         return stdio_client(StdioServerParameters(command=options.command[0], args=options.command[1:]))
-    if options.url.startswith("ws"):
-        return websocket_client(options.url)
     if options.url.endswith("/sse"):
         return sse_client(options.url)
+    # The first releases have neither of these.
+    if options.url.startswith("ws"):
+        from mcp.client.websocket import websocket_client
+
+        return websocket_client(options.url)
+    from mcp.client.streamable_http import streamable_http_client
+
     return streamable_http_client(options.url)
 
 
-async def main() -> None:
+async def main(peer_type: type[PeerV1] = PeerV1) -> None:
     options = report.arguments(["legacy"])
     results = report.Report()
     complaints = report.Complaints()
-    peer = PeerV1(over_http=options.url is not None)
+    peer = peer_type(over_http=options.url is not None)
     leaving: float | None = None
     try:
         async with AsyncExitStack() as stack:

@@ -13,6 +13,7 @@ import report
 import told
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from peer import Inbox, Inputs, Json, Progress
 
 # The legacy requests are deprecated in this SDK, and they are exactly what the legacy mode is here to send.
@@ -30,6 +31,7 @@ class PeerV2:
 
     def __init__(self, options: Any) -> None:
         self.modern = options.mode != "legacy"
+        self.revision = checks.MODERN_REVISION if self.modern else LATEST_HANDSHAKE_VERSION
         self.probed = options.mode != checks.MODERN_REVISION
         self.over_http = options.url is not None
         self.inputs = Inputs()

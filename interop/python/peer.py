@@ -78,6 +78,8 @@ class Peer(Protocol):
     """One connected client; every result is the JSON object that was on the wire."""
 
     modern: bool
+    # The revision that has to be negotiated.
+    revision: str
     over_http: bool
     inputs: Inputs
     inbox: Inbox

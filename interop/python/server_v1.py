@@ -4,6 +4,7 @@ import functools
 from typing import Any, Literal
 
 import offer
+from kept_events import KeptEvents
 from mcp import types
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
@@ -18,7 +19,7 @@ server = FastMCP(
     offer.INSTRUCTIONS,
     port=at or 0,
     log_level="WARNING",
-    event_store=offer.KeptEvents(),
+    event_store=KeptEvents(),
     retry_interval=50,
 )
 

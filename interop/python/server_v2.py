@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import mcp_types as types
 import offer
+from kept_events import KeptEvents
 from mcp.server.elicitation import ElicitationResult
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.mcpserver import Context, MCPServer
@@ -232,4 +233,4 @@ if __name__ == "__main__":
     if at is None:
         server.run("stdio")
     else:
-        server.run("streamable-http", port=at, event_store=offer.KeptEvents(), retry_interval=50)
+        server.run("streamable-http", port=at, event_store=KeptEvents(), retry_interval=50)

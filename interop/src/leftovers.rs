@@ -36,7 +36,7 @@ pub(crate) async fn none_stays(mark: &str) -> Checked {
 }
 
 /// Fails if a process with this mark is there; where the system does not show environments, nothing is known.
-pub(crate) fn none_is_left(mark: &str) -> Checked {
+fn none_is_left(mark: &str) -> Checked {
     let wanted = format!("{MARK}={mark}");
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use trunkline_client::protocol::{Era, Level, Revision};
-use trunkline_client::{Builder, Client, Error, LogMessage};
+use trunkline_client::{Builder, Client, Error, Limits, LogMessage};
 
 use crate::answers::Answers;
 use crate::leftovers::{MARK, mark};
@@ -39,6 +39,8 @@ impl<'o> Peer<'o> {
             .input(answers.clone())
             .on_log(move |message| heard.put(message.clone()))
             .env(MARK, &mark)
+            // What stands between us and a server may have to find out first what that speaks.
+            .limits(Limits { probe_within: 2 * Limits::default().connect_within, ..Limits::default() })
             // Where the server of a memory keeps it; no other server looks at this.
             .env("MEMORY_FILE_PATH", options.scratch.join("memory.jsonl").to_string_lossy());
         if let Some(revision) = pin {

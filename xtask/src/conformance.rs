@@ -1,5 +1,7 @@
 //! `cargo xtask conformance`: runs the official suite and judges every check that it made.
 
+mod bridge;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -47,11 +49,15 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     let half = args.choice(&["server", "client"]);
     let choice = Choice { spec_version: args.value("--spec-version")?, quick: args.flag("--quick") };
     let verbose = args.flag("--verbose");
+    let through_bridge = args.flag("--through-bridge");
     let url = args.value("--url")?;
     let client_command = args.value("--command")?;
     args.finish()?;
     let runs = plan(&choice)?;
     let tools = tools::install()?;
+    if through_bridge {
+        return conclude(bridge::judge(&tools, verbose)?);
+    }
     // Who names something to be tested wants that tested and nothing else.
     let wanted = |name: &str, given: bool| match &half {
         Some(half) => half == name,
@@ -76,6 +82,13 @@ pub(crate) fn command(mut args: Args) -> Outcome {
         };
         bad += judge(&tools, &Subject::Client(command), &runs, verbose)?;
     }
+    if server && client && choice.spec_version.is_none() {
+        bad += bridge::judge(&tools, verbose)?;
+    }
+    conclude(bad)
+}
+
+fn conclude(bad: usize) -> Outcome {
     if bad > 0 {
         return Err(format!("the conformance suite has {bad} complaints").into());
     }

@@ -1,7 +1,9 @@
 //! Builds and starts the fixtures of `conformance/` that the suites are run against.
 
+use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -50,12 +52,34 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts the binary on a free port and waits until it listens.
-    pub(crate) fn start(binary: &PathBuf) -> Outcome<Self> {
+    pub(crate) fn start(binary: &Path) -> Outcome<Self> {
+        Self::start_by(|address| {
+            let mut command = run::command(binary);
+            command.arg("--http").arg(address.to_string());
+            command
+        })
+    }
+
+    /// Starts the command `trunkline` as a bridge in front of a server, and waits until it listens.
+    pub(crate) fn start_bridge(binary: &Path, url: &str) -> Outcome<Self> {
+        // What it tells a person to do next is not for the log of a run.
+        let log = File::options().create(true).append(true).open(root().join("target/bridge.log"))?;
+        Self::start_by(|address| {
+            let mut command = run::command(binary);
+            command.args(["bridge", "--log-level", "warn", "--http", &address.to_string(), url]);
+            command.stderr(log);
+            command
+        })
+    }
+
+    /// Starts what a function makes of a free address, and waits until it listens there.
+    pub(crate) fn start_by(command: impl FnOnce(SocketAddr) -> Command) -> Outcome<Self> {
         let address = free_address()?;
-        let mut running = Running::start(run::command(binary).arg("--http").arg(address.to_string()))?;
+        let mut command = command(address);
+        let mut running = Running::start(&mut command)?;
         running
             .wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())
-            .map_err(|error| format!("{} did not start on {address}: {error}", binary.display()))?;
+            .map_err(|error| format!("`{}` did not start: {error}", run::line(&command)))?;
         Ok(Self { _running: running, address })
     }
 

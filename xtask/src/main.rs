@@ -37,7 +37,7 @@ cargo xtask COMMAND
 
   test         everything a change has to pass    [--only STEP]... [--skip STEP]...
   conformance  the official suite                 [server|client] [--spec-version V] [--quick] [--verbose]
-                                                  [--url URL] [--command \"CLIENT\"]
+                                                  [--url URL] [--command \"CLIENT\"] [--through-bridge]
   interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   matrix       what the bridge carries, measured  [--tables N,N] [--check]
   servers      the servers of others alone        [--only TEXT]

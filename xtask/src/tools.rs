@@ -10,12 +10,14 @@ const PINS: &[(&str, &str, &str)] = &[
     ("node", "24.21.0", NODE_LOCK),
     ("@modelcontextprotocol/conformance", "0.2.0-alpha.12", NODE_LOCK),
     ("@modelcontextprotocol/sdk", "1.32.2", NODE_LOCK),
+    ("sdk-of-2025-03-26", "1.12.3", NODE_LOCK),
     ("@modelcontextprotocol/client", "2.4.0", NODE_LOCK),
     ("@modelcontextprotocol/server", "2.4.0", NODE_LOCK),
     ("@modelcontextprotocol/node", "2.1.2", NODE_LOCK),
     ("@modelcontextprotocol/server-everything", "2026.8.31", NODE_LOCK),
     ("@modelcontextprotocol/server-filesystem", "2026.8.31", NODE_LOCK),
     ("@modelcontextprotocol/server-memory", "2026.8.31", NODE_LOCK),
+    ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),
     ("mcp", "2.3.0", PYTHON_V2_LOCK),
     ("mcp", "2.3.0", PYTHON_SERVERS_LOCK),
@@ -26,6 +28,8 @@ const PINS: &[(&str, &str, &str)] = &[
 
 const NODE_MANIFEST: &str = "interop/node/package.json";
 const NODE_LOCK: &str = "interop/node/package-lock.json";
+/// The last release of the SDK that knows no later revision than this.
+const PYTHON_2024_LOCK: &str = "interop/python/requirements-2024-11-05.txt";
 const PYTHON_V1_LOCK: &str = "interop/python/requirements-v1.txt";
 const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
 /// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
@@ -42,6 +46,7 @@ pub(crate) struct Tools {
     pub(crate) conformance: PathBuf,
     /// A script finds npm's packages only if it lies in this folder.
     pub(crate) node_folder: PathBuf,
+    pub(crate) python_2024: PathBuf,
     pub(crate) python_v1: PathBuf,
     pub(crate) python_v2: PathBuf,
 }
@@ -54,6 +59,7 @@ pub(crate) fn install() -> Outcome<Tools> {
     Ok(Tools {
         node: node_folder.join("node_modules/node/bin/node"),
         conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+        python_2024: install_python(&folder.join("python-2024-11-05"), PYTHON_2024_LOCK)?,
         python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
         python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
         node_folder,
@@ -111,6 +117,11 @@ fn install_once(folder: &Path, lock: &str, fill: impl FnOnce(&Path) -> Outcome) 
     Ok(())
 }
 
+/// Gives the versions of the official packages, each by the name under which it is pinned and its lock file's.
+pub(crate) fn pins() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    PINS.iter().copied()
+}
+
 fn pinned(package: &str, lock: &str) -> Outcome<&'static str> {
     let pin = PINS.iter().find(|(name, _, file)| *name == package && *file == lock);
     pin.map(|(_, version, _)| *version).ok_or_else(|| format!("{package} has no pin").into())
@@ -136,7 +147,10 @@ mod tests {
         let lock: Value = serde_json::from_str(&read(NODE_LOCK)).unwrap();
         for (package, version, file) in PINS {
             if *file == NODE_LOCK {
-                assert_eq!(manifest["dependencies"][package], *version, "{package} in {NODE_MANIFEST}");
+                // A package beside another version of itself has another name here: `npm:NAME@VERSION`.
+                let wanted = manifest["dependencies"][package].as_str().unwrap();
+                let named = wanted.rsplit('@').next().filter(|_| wanted.starts_with("npm:"));
+                assert_eq!(named.unwrap_or(wanted), *version, "{package} in {NODE_MANIFEST}");
                 let locked = &lock["packages"][format!("node_modules/{package}")]["version"];
                 assert_eq!(locked, *version, "{package} in {NODE_LOCK}");
             } else {
@@ -153,7 +167,7 @@ mod tests {
             assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
             assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
         }
-        for file in [PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_SERVERS_LOCK] {
+        for file in [PYTHON_2024_LOCK, PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_SERVERS_LOCK] {
             for line in read(file).lines() {
                 let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
                 assert!(exact, "`{line}` in {file} is not an exact version");

@@ -13,6 +13,7 @@ mod run;
 mod servers;
 mod start;
 mod statistics;
+mod transports;
 mod verdict;
 mod wire;
 
@@ -58,6 +59,8 @@ enum Command {
     Start(start::StartArguments),
     /// CPU per call of our client and of rmcp's.
     Client(client::ClientArguments),
+    /// How long a call takes over each transport, with one client and with many.
+    Transports(transports::TransportArguments),
     /// A call through our hub and through others, against the direct call.
     Hub(hub::HubArguments),
     /// A tool call that runs a command, against the command alone.
@@ -93,7 +96,12 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         eprintln!("WARNING: our echo example is missing: {}", binaries.ours_path().display());
         eprintln!("WARNING: only the limit and rmcp are measured; `--require-ours` makes this an error.");
     }
-    if !matches!(&command, Command::Instructions(arguments) if arguments.ours_only) {
+    let ours_alone = match &command {
+        Command::Instructions(arguments) => arguments.ours_only,
+        Command::Transports(_) => true,
+        _ => false,
+    };
+    if !ours_alone {
         binaries.require_peers()?;
     }
     machine::pin_generator()?;
@@ -102,6 +110,7 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         Command::Memory(arguments) => memory::run(&binaries, &arguments),
         Command::Start(arguments) => start::run(&binaries, &arguments),
         Command::Client(arguments) => client::run(&binaries, &arguments),
+        Command::Transports(arguments) => transports::run(&binaries, &arguments),
         Command::Hub(arguments) => hub::run(&binaries, &arguments),
         Command::Command(arguments) => command::run(&arguments),
         Command::Instructions(arguments) => instructions::run(&binaries, &arguments),

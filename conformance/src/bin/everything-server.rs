@@ -18,6 +18,9 @@ struct Options {
     /// Answers over HTTP with event streams even where a plain answer would do.
     #[arg(long, requires = "http")]
     always_stream: bool,
+    /// Asks legacy clients for their roots only when a tool wants to know them.
+    #[arg(long)]
+    roots_on_demand: bool,
     /// Speaks these revisions alone.
     #[arg(long, value_name = "REVISION", value_delimiter = ',', value_parser = revision)]
     revisions: Vec<Revision>,
@@ -34,8 +37,11 @@ async fn main() -> trunkline::Result<()> {
         true => Revisions::ALL,
         false => Revisions::only(options.revisions),
     };
-    let host =
-        trunkline_conformance::everything().host(HostOptions { revisions, ..HostOptions::default() })?;
+    let host = trunkline_conformance::everything().host(HostOptions {
+        revisions,
+        roots_on_demand: options.roots_on_demand,
+        ..HostOptions::default()
+    })?;
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
         Some(address) => {

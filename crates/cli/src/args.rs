@@ -2,6 +2,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::bridge::BridgeArgs;
 use crate::commands::call::CallArgs;
+use crate::commands::clients::import::ImportArgs;
+use crate::commands::clients::install::InstallArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::completions::CompletionsArgs;
 use crate::commands::doctor::DoctorArgs;
@@ -41,6 +43,8 @@ pub(crate) enum Command {
     Enable(EnableArgs),
     Disable(DisableArgs),
     Reconnect(ReconnectArgs),
+    Import(ImportArgs),
+    Install(Box<InstallArgs>),
     Tools(Box<ToolsArgs>),
     Prompts(Box<PromptsArgs>),
     Resources(Box<ResourcesArgs>),

@@ -9,6 +9,7 @@ use trunkline_config::{ConfigFile, Problem, Section, Variables};
 use trunkline_server::Server;
 
 use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
 use crate::schema::did_you_mean;
 
 /// What one file describes.
@@ -26,9 +27,21 @@ impl FromFile {
     /// # Errors
     /// Everything that is wrong with it, each with its place.
     pub(crate) fn read(file: Option<&Path>) -> Result<Self, Failure> {
+        Self::read_with(file, Variables::of_process())
+    }
+
+    /// Reads the file in order to show it: variables stay as they are written, since what they stand for may be a secret.
+    ///
+    /// # Errors
+    /// It makes no sense without its variables.
+    pub(crate) fn read_shown(file: Option<&Path>) -> Result<Self, Failure> {
+        Self::read_with(file, Variables::kept())
+    }
+
+    fn read_with(file: Option<&Path>, variables: Variables) -> Result<Self, Failure> {
         let found = match file {
-            Some(path) => Some(ConfigFile::open(path, Variables::of_process())).transpose(),
-            None => ConfigFile::find(Path::new("."), Variables::of_process()),
+            Some(path) => Some(ConfigFile::open(path, variables)).transpose(),
+            None => ConfigFile::find(Path::new("."), variables),
         };
         let Some(file) = found.map_err(|error| misconfigured(error.problems()))? else {
             return Ok(Self::default());
@@ -44,6 +57,8 @@ impl FromFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
+        // Whole, so that it can be shown, and stays what it is wherever the process goes.
+        let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let commands =
             file.section("commands").map_or_else(Vec::new, |section| commands(&section, folder, problems));
         let policy = file.section("policy").map_or_else(Policy::new, |section| policy(&section, problems));
@@ -72,8 +87,17 @@ impl FromFile {
 
     /// Lists what the file has to serve, for a person to read.
     pub(crate) fn names(&self) -> Vec<&str> {
+        let policy = self.commands.policy();
         let commands = self.commands.commands().iter().map(Described::name);
+        let commands = commands.filter(|name| policy.decide(&[name]).is_allowed());
         commands.chain(self.manifests.as_ref().map(|_| "manifests")).collect()
+    }
+
+    /// Returns the rule by which a command is not offered.
+    pub(crate) fn rule_against(&self, name: &str) -> Option<String> {
+        let command = self.commands.commands().iter().find(|command| command.name() == name)?;
+        let decision = self.commands.policy().decide(&[command.name()]);
+        (!decision.is_allowed()).then(|| decision.to_string())
     }
 
     /// Finds a command by its name.
@@ -131,15 +155,4 @@ fn policy(section: &Section, problems: &mut Vec<Problem>) -> Policy {
         })
     });
     read.map_err(|problem| problems.push(problem)).unwrap_or_default()
-}
-
-/// Tells what is wrong with a configuration, with the first advice that there is.
-pub(crate) fn misconfigured<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Failure {
-    let (mut told, mut advice) = (Vec::new(), None);
-    for problem in problems {
-        told.push(problem.to_string());
-        advice = advice.or_else(|| problem.advice());
-    }
-    let failure = Failure::configuration(told.join("\n"));
-    advice.into_iter().fold(failure, Failure::hint)
 }

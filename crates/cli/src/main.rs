@@ -5,8 +5,11 @@
 mod admin;
 mod args;
 mod ask;
+mod audit;
 mod builtin;
 mod commands;
+#[cfg(test)]
+mod config_schema;
 mod connect;
 mod described;
 mod doctor;

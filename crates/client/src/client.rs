@@ -68,6 +68,11 @@ impl ServerInfo {
     pub fn keeps_sessions(&self) -> bool {
         self.revision.era() == Era::Legacy
     }
+
+    /// Reports whether a question always comes with the request that it is about, so that nobody has to guess.
+    pub fn attributes_questions(&self) -> bool {
+        !self.keeps_sessions() || self.transport == "streamable-http"
+    }
 }
 
 /// What all clones of a client share.

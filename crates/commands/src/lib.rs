@@ -16,7 +16,7 @@ mod tree;
 
 pub use self::described::{
     ArgumentConfig, CommandConfig, Described, DescribedError, DescribedSet, Environment, Fault,
-    ManifestsConfig, PolicyConfig, Prepared,
+    ManifestsConfig, PolicyConfig, Prepared, schemas,
 };
 pub use self::manifests::{ManifestLimits, Manifests};
 pub use self::policy::{Decision, Policy, PolicyError, Rule};

@@ -6,14 +6,16 @@ use crate::server::ServerTable;
 
 /// Returns the JSON Schema of `trunkline.toml`, for editors that check and complete.
 ///
-/// What other rooms read is left to them: of their tables it says only that they are tables.
-pub fn schema() -> Value {
+/// What other rooms read is left to them: they give the schemas of their tables, by name. Of a table that nobody gives one for
+/// it says only that it is a table.
+pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)>) -> Value {
     let mut generator = SchemaGenerator::default();
     let server = generator.subschema_for::<ServerTable>();
     let mut properties = Map::new();
     for section in SECTIONS {
         properties.insert((*section).to_owned(), json!({ "type": "object" }));
     }
+    properties.extend(others.into_iter().map(|(section, schema)| (section.to_owned(), schema.into())));
     properties.insert(
         "servers".to_owned(),
         json!({

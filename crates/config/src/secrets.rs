@@ -114,6 +114,15 @@ fn is_secret(name: &str, value: &Text) -> bool {
     }
     BEGINNINGS.iter().any(|beginning| value.len() > beginning.len() + 8 && value.starts_with(beginning))
         || (names_a_secret(name) && value.len() > 3)
+        || has_password(value)
+}
+
+/// Tells whether a text is an address with a password in it.
+fn has_password(value: &str) -> bool {
+    let authority =
+        value.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    let user = authority.and_then(|authority| authority.rsplit_once('@')).map(|(user, _)| user);
+    user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
 }
 
 /// Tells whether a value of this name is secret as a rule. Words of a name are told apart by case and by signs.
@@ -153,6 +162,8 @@ mod tests {
             ("Authorization", "Bearer ${T}", false),
             ("GITHUB_TOKEN", "", false),
             ("WHATEVER", "ghp_0123456789abcdef", true),
+            ("DATABASE_URI", "postgresql://ann:pw@localhost/shop", true),
+            ("DATABASE_URI", "postgresql://localhost/shop", false),
             ("PATH", "/usr/bin:/bin", false),
             ("LOG_LEVEL", "debug", false),
             ("AUTHOR", "ann", false),

@@ -104,6 +104,9 @@ impl JsonSchema for Text {
     }
 }
 
+/// The name by which the reader knows that a text has places such as `{name}` in it, which no variable's value may make.
+pub(crate) const TEMPLATE: &str = "trunkline_config::Template";
+
 /// A text that is taken as it is written: `${NAME}` within it is no variable. Scripts are such texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verbatim(pub String);

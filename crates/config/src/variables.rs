@@ -90,6 +90,16 @@ impl<'a> Expander<'a> {
 
     /// Returns what a text stands for. One without variables is free of cost.
     pub(crate) fn expand(&self, text: &str) -> Result<String, ExpandError> {
+        self.expand_into(text, |value| value)
+    }
+
+    /// Returns what a text stands for in which `{name}` is a place: the braces of a variable's value are doubled, so that they
+    /// are braces and no place.
+    pub(crate) fn expand_template(&self, text: &str) -> Result<String, ExpandError> {
+        self.expand_into(text, |value| value.replace('{', "{{").replace('}', "}}"))
+    }
+
+    fn expand_into(&self, text: &str, written: impl Fn(String) -> String) -> Result<String, ExpandError> {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
@@ -102,7 +112,7 @@ impl<'a> Expander<'a> {
             }
             let (inside, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
             out.push_str(before);
-            let value = self.value(inside)?;
+            let value = written(self.value(inside)?);
             let left = self.left.get().checked_sub(value.len()).ok_or(ExpandError::TooLong)?;
             self.left.set(left);
             out.push_str(&value);

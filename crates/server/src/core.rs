@@ -39,6 +39,12 @@ pub(crate) struct Core {
     pub(crate) env: EnvSources,
     /// Whether roots are taken from `clientInfo` too.
     pub(crate) client_info_roots: bool,
+    /// Whether a legacy client has to say that it is initialized before it asks for anything.
+    pub(crate) strict: bool,
+    /// Whether the answer to `initialize` tells the session's id.
+    pub(crate) session_in_meta: bool,
+    /// Whether sessions ask for roots only when somebody wants to know them.
+    pub(crate) roots_on_demand: bool,
     calls: AtomicUsize,
     callers: Callers,
     idle: Notify,
@@ -55,6 +61,9 @@ impl Core {
             state_store,
             env,
             client_info_roots,
+            strict,
+            session_in_meta,
+            roots_on_demand,
             ..
         } = options;
         let mut writer = Writer::with_capacity(96);
@@ -75,6 +84,9 @@ impl Core {
             states: Arc::new(States::new(&state_limits, state_store)),
             env: EnvSources::new(&env),
             client_info_roots,
+            strict,
+            session_in_meta,
+            roots_on_demand,
             calls: AtomicUsize::new(0),
             idle: Notify::new(),
         });

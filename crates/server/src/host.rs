@@ -50,6 +50,15 @@ pub struct HostOptions {
     /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do;
     /// they have `"trunkline/source": "clientInfo"` in their `_meta`. Default no.
     pub client_info_roots: bool,
+    /// Whether a legacy client has to send `notifications/initialized` before it asks for anything but a ping. Default no:
+    /// what it asks for before is answered, as other servers do. A request before `initialize` is refused in any case.
+    pub strict: bool,
+    /// Whether the answer to `initialize` has the session's id as `trunkline/sessionId` in its `_meta` too, for clients that
+    /// cannot read headers. Default no: it is in the header `Mcp-Session-Id`, and not told where there is none.
+    pub session_in_meta: bool,
+    /// Whether a legacy client is asked for its roots only when a handler wants to know them. Default no: a session is asked
+    /// when it begins and when they change, so that they are there in time.
+    pub roots_on_demand: bool,
 }
 
 /// A handler ready to be served over any number of transports at once.

@@ -53,7 +53,7 @@ pub(super) async fn end(peer: Peer<'_>) -> Checked {
         Err(Error::Closed { .. }) => {}
         other => return Err(format!("a closed connection gives {other:?}").into()),
     }
-    leftovers::none_is_left(&peer.mark)?;
+    leftovers::none_stays(&peer.mark).await?;
     // Our own servers say how many sessions are open; clients before this one have ended theirs too.
     if let (At::Url(url), "interop") = (&peer.options.at, identity(&peer).as_str()) {
         same(page::fetch_beside(url, "/sessions").await?.as_str(), "0")?;
@@ -89,7 +89,7 @@ pub(super) async fn older_revisions(options: &Options, answers: &Answers) -> Che
         }
         let mark = peer.mark.clone();
         peer.client.close().await;
-        leftovers::none_is_left(&mark)?;
+        leftovers::none_stays(&mark).await?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The checks that drive a server with the client SDK.
 
 mod changes;
+mod early;
 mod everything;
 mod fetch;
 pub(crate) mod filesystem;
@@ -98,6 +99,8 @@ const OURS: Server = Server {
 const SERVERS: &[Server] = &[
     Server { name: "npm-sdk-v1", ..OURS },
     Server { name: "npm-server-v2", eras: BOTH, ..OURS },
+    Server { name: "npm-sdk-2025-03-26", ..early::SERVER },
+    Server { name: "pypi-mcp-2024-11-05", ..early::FRAGILE },
     Server { name: "pypi-mcp-v1", ..OURS },
     Server { name: "pypi-mcp-v2", eras: BOTH, ..OURS },
     everything::SERVER,

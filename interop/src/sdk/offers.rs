@@ -47,7 +47,11 @@ pub(super) async fn lists(peer: &Peer<'_>) -> Checked {
     require(add.output_schema.is_some(), "`add` has no schema for its result")?;
     let hints = add.annotations.as_ref().ok_or("`add` has no hints")?;
     same((hints.read_only, hints.open_world), (Some(true), Some(false)))?;
+    lists_beside_tools(peer).await
+}
 
+/// What is listed beside tools, which is the same in every revision.
+pub(super) async fn lists_beside_tools(peer: &Peer<'_>) -> Checked {
     let prompts = peer.client.prompts().await?;
     let greet = prompts.iter().find(|prompt| prompt.name == "greet").ok_or("no `greet`")?;
     let arguments: Vec<_> = greet.arguments.iter().map(|argument| argument.name.as_str()).collect();

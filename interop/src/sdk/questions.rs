@@ -79,7 +79,9 @@ pub(super) async fn model(peer: &Peer<'_>) -> Checked {
 pub(super) async fn roots(peer: &Peer<'_>) -> Checked {
     let (said, asked) = ask(peer, "ask_roots", Action::Accept).await?;
     same(said.as_str(), ROOT)?;
-    require(matches!(&*asked, [(_, Question::Roots)]), format_args!("{asked:?}"))
+    // A session may have been asked before.
+    let is_asked = matches!(&*asked, [(_, Question::Roots)]) || (asked.is_empty() && !peer.is_modern());
+    require(is_asked, format_args!("{asked:?}"))
 }
 
 /// A program can answer by itself, step by step.

@@ -84,12 +84,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Copies the Node scripts to where Node finds their packages: it looks only in folders above a script.
-fn copy_scripts(tools: &Tools) -> Outcome {
-    for entry in fs::read_dir(root().join("interop/node"))? {
-        let path = entry?.path();
-        if let (Some(name), Some("mjs")) = (path.file_name(), path.extension().and_then(|end| end.to_str())) {
-            fs::copy(&path, tools.node_folder.join(name))?;
+/// Copies the Node scripts, and what they show, to where Node finds their packages: it looks only in folders above a script.
+pub(crate) fn copy_scripts(tools: &Tools) -> Outcome {
+    for (folder, end) in
+        [("interop/node", "mjs"), ("conformance/assets", "png"), ("conformance/assets", "wav")]
+    {
+        for entry in fs::read_dir(root().join(folder))? {
+            let path = entry?.path();
+            if let (Some(name), true) = (path.file_name(), path.extension().is_some_and(|found| found == end))
+            {
+                fs::copy(&path, tools.node_folder.join(name))?;
+            }
         }
     }
     Ok(())

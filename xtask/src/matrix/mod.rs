@@ -2,7 +2,9 @@
 
 mod cell;
 mod grid;
+mod log;
 mod page;
+mod peers;
 mod tests;
 
 use std::fs;
@@ -18,8 +20,11 @@ const PAGE: &str = "docs/matrix.md";
 type Measure = fn() -> Outcome<Vec<Grid>>;
 
 /// What each table is about, and how it is measured.
-const TABLES: &[(&str, Measure)] =
-    &[("revisions", || tests::measure("revisions")), ("transports", || tests::measure("transports"))];
+const TABLES: &[(&str, Measure)] = &[
+    ("revisions", || tests::measure("revisions")),
+    ("transports", || tests::measure("transports")),
+    ("peers", peers::measure),
+];
 
 pub(crate) fn command(mut args: Args) -> Outcome {
     let chosen = choose(args.value("--tables")?.as_deref())?;
@@ -68,7 +73,7 @@ mod choices {
     fn tables_are_chosen_by_their_numbers() {
         assert_eq!(choose(None).unwrap().len(), TABLES.len());
         assert_eq!(choose(Some("2")).unwrap(), ["transports"]);
-        assert_eq!(choose(Some("1, 2")).unwrap(), ["revisions", "transports"]);
+        assert_eq!(choose(Some("1, 3")).unwrap(), ["revisions", "peers"]);
         for wrong in ["0", "9", "x", ""] {
             assert!(choose(Some(wrong)).is_err(), "{wrong}");
         }

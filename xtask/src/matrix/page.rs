@@ -32,6 +32,14 @@ A column is the transport between client and bridge. The marks in it stand for t
 stdio, Streamable HTTP, HTTP+SSE, WebSocket. Legacy is 2025-11-25, modern 2026-07-28; each end speaks its own era alone. What is
 reached by stdio is a process of its own.",
     ),
+    (
+        "peers",
+        "Official SDKs",
+        "\
+The marks in a column stand for the era at the other end, legacy and modern. Clients reach the bridge over Streamable HTTP, the oldest
+one over stdio, and behind the bridge is our server in one era alone. Servers are started by the bridge over stdio, and our client
+speaks to it in one era alone.",
+    ),
 ];
 
 /// The tables by name, each as the text below its heading.

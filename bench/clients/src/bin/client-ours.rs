@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
-use clients::{Options, TEXT, measure};
+use clients::{Options, TEXT, measure, time};
 use serde_json::json;
 use trunkline_client::Client;
 use trunkline_client::protocol::Revision;
@@ -21,13 +21,25 @@ async fn main() -> anyhow::Result<()> {
         }
         (None, None) => anyhow::bail!("give --http or --stdio"),
     };
-    let client = Client::builder().pin(revision).connect(target).await?;
-    measure(&options, || async {
-        let answer = client.call("echo", json!({ "message": TEXT })).await?;
-        ensure!(answer.text() == TEXT, "another text came back");
-        Ok(())
-    })
-    .await?;
-    client.close().await;
+    let mut clients = Vec::new();
+    for _ in 0..options.clients.unwrap_or(1) {
+        clients.push(Client::builder().pin(revision).connect(target.clone()).await?);
+    }
+    match options.clients {
+        Some(_) => time(&options, clients.iter().map(|client| || echo(client)).collect()).await?,
+        None => {
+            let client = clients.first().context("no client")?;
+            measure(&options, || echo(client)).await?;
+        }
+    }
+    for client in clients {
+        client.close().await;
+    }
+    Ok(())
+}
+
+async fn echo(client: &Client) -> anyhow::Result<()> {
+    let answer = client.call("echo", json!({ "message": TEXT })).await?;
+    ensure!(answer.text() == TEXT, "another text came back");
     Ok(())
 }

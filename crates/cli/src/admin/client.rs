@@ -58,27 +58,9 @@ impl Hub {
         }
     }
 
-    /// Connects to a server now.
-    pub(crate) fn connect(&self, server: &str) -> Result<(), AdminError> {
-        self.done(&Request::Connect { server: server.to_owned() })
-    }
-
-    /// Ends every connection to a server until it is connected to again.
-    pub(crate) fn disconnect(&self, server: &str) -> Result<(), AdminError> {
-        self.done(&Request::Disconnect { server: server.to_owned() })
-    }
-
     /// Ends every connection to a server and connects anew.
     pub(crate) fn reconnect(&self, server: &str) -> Result<(), AdminError> {
         self.done(&Request::Reconnect { server: server.to_owned() })
-    }
-
-    /// Asks a server whether it is there, and returns how many seconds it took to say so.
-    pub(crate) fn ping(&self, server: &str) -> Result<f64, AdminError> {
-        match self.ask(&Request::Ping { server: server.to_owned() })? {
-            Answer::Pinged(seconds) => Ok(seconds),
-            other => Err(self.unexpected(&other)),
-        }
     }
 
     /// Reads the configuration again.

@@ -2,17 +2,17 @@
 //!
 //! A hub listens at a place that follows from its configuration file, so that whoever knows the file finds the hub.
 
-#[allow(dead_code, reason = "the commands that act on a running hub use it")]
 mod client;
 mod place;
 mod protocol;
 #[cfg(unix)]
 mod socket;
 
-#[allow(unused_imports, reason = "the commands that act on a running hub use it")]
 pub(crate) use self::client::{AdminError, Hub};
-#[cfg_attr(not(unix), expect(unused_imports, reason = "there is no socket"))]
+#[cfg(unix)]
 pub(crate) use self::place::of_config;
-pub(crate) use self::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request, ServerState};
+pub(crate) use self::protocol::ServerState;
+#[cfg(unix)]
+pub(crate) use self::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request};
 #[cfg(unix)]
 pub(crate) use self::socket::AdminSocket;

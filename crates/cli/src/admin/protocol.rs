@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a request.
+#[cfg(unix)]
 pub(crate) const LONGEST_REQUEST: usize = 64 * 1024;
 
 /// The most bytes of an answer: a thousand servers with long reasons fit into it.
+#[cfg(unix)]
 pub(crate) const LONGEST_ANSWER: usize = 16 << 20;
 
 /// What the hub is asked to do.

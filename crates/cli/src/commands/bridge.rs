@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
 use trunkline_server::Host;
 
 use super::serve::{EdgeArgs, HTTP, Place, Serving, in_runtime, is_for_http};
-use crate::connect::{ReachArgs, Resolved, Way, Words, failed_to_connect, help, interrupted, resolve};
+use crate::connect::{ReachArgs, Resolved, TargetArgs, Way, failed_to_connect, help, interrupted, resolve};
 use crate::exit::{Exit, Failure, say};
 use crate::signals::{Departure, Signals};
 use crate::terminal::visible_line;
@@ -34,10 +33,8 @@ trunkline bridge --revision 2024-11-05 shop"
     )
 )]
 pub(crate) struct BridgeArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     reach: ReachArgs,
     /// Serve HTTP instead of standard input and output: HOST:PORT, :PORT
@@ -53,7 +50,7 @@ pub(crate) struct BridgeArgs {
 /// # Errors
 /// The server cannot be reached, or what `serve` fails with.
 pub(crate) fn run(args: &BridgeArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     let place = args.address.as_ref().map_or(Place::Stdio, Place::Http);
     place.begin_log(&args.edge)?;

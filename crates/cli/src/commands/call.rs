@@ -1,10 +1,11 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::Args;
 use trunkline_client::Progress;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, read_input, run as attend};
+use crate::connect::{
+    AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, read_input, run as attend,
+};
 use crate::exit::{Exit, Failure};
 use crate::render::{Out, Piece, Saved, one_line, pieces_of_call, save};
 use crate::schema::{Shape, read_arguments, tool_signature};
@@ -27,10 +28,8 @@ trunkline call camera snap --out pictures/"
     )
 )]
 pub(crate) struct CallArgs {
-    #[arg(hide = true, value_name = "TARGET TOOL ARGUMENT")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// All arguments as a JSON object, @FILE or @-
     #[arg(long, value_name = "JSON")]
     json_args: Option<String>,
@@ -49,7 +48,7 @@ pub(crate) struct CallArgs {
 /// # Errors
 /// The server cannot be reached, the arguments do not fit, or the tool failed.
 pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
-    let mut words = Words::new(&args.words, &args.command)?;
+    let mut words = args.target.words()?;
     let name = words.take("tool")?;
     attend(&args.connect, &args.ask, words.target, async |session| {
         call(args, &name, &words.rest, session).await

@@ -1,10 +1,8 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use serde_json::{Map, Value};
 use trunkline_client::Completion;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::terminal::visible_line;
@@ -16,10 +14,8 @@ use crate::terminal::visible_line;
     after_help = help("The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
 )]
 pub(crate) struct CompleteArgs {
-    #[arg(hide = true, value_name = "TARGET REFERENCE NAME=START")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -29,7 +25,7 @@ pub(crate) struct CompleteArgs {
 /// # Errors
 /// The server cannot be reached, or completes nothing.
 pub(crate) fn run(args: &CompleteArgs) -> Result<(), Failure> {
-    let mut words = Words::new(&args.words, &args.command)?;
+    let mut words = args.target.words()?;
     let reference = words.take("prompt or template")?;
     let completion = completion(&reference, &words.rest)?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {

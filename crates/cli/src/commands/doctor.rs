@@ -1,4 +1,3 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,8 +7,8 @@ use trunkline_client::{Attempt, Client, Error};
 
 use super::info::{capability_words, era};
 use crate::connect::{
-    AskArgs, ConnectArgs, Person, Resolved, Words, builder, failed_to_connect, help, in_runtime, interrupted,
-    leave, output_line, print, resolve, shows_credentials,
+    AskArgs, ConnectArgs, Person, Resolved, TargetArgs, builder, failed_to_connect, help, in_runtime,
+    interrupted, leave, output_line, print, resolve, shows_credentials,
 };
 use crate::doctor::{Report, Strays, look_at_offers, look_at_speed, look_at_way};
 use crate::exit::{Exit, Failure};
@@ -24,10 +23,8 @@ use crate::terminal::{Screen, Sheet, visible_line};
     after_help = help("It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Exit with 1 if there are warnings, too
     #[arg(long)]
     strict: bool,
@@ -40,7 +37,7 @@ pub(crate) struct DoctorArgs {
 /// # Errors
 /// It cannot be reached, or something is wrong with it.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     in_runtime(args.connect.json, async |signals| examine(args, words.target, signals).await)
 }

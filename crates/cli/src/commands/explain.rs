@@ -39,11 +39,18 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let file = FromFile::read(args.config.as_deref())?;
     let command = file.command(&args.name)?;
-    let prepared = match args.words.as_slice() {
-        // Without arguments it is shown as it would run without any, if it would.
-        [] => command.prepare(&Map::new()).ok(),
-        words => Some(prepare(command, words)?),
+    let arguments = match args.words.as_slice() {
+        [] => Map::new(),
+        words => arguments(command, words)?,
     };
+    let prepared = command.prepare(&arguments);
+    if !args.words.is_empty() {
+        prepared.map_err(|error| Failure::new(Exit::Usage, error))?;
+    }
+    let shown = FromFile::read_shown(args.config.as_deref())?;
+    let command = shown.command(&args.name)?;
+    // Without arguments it is shown as it would run without any, if it would.
+    let prepared = command.prepare(&arguments).ok();
     if args.json {
         let told = as_json(command, prepared.as_ref(), file.commands.policy());
         return print(&format!("{}\n", one_line(&Raw::from(&told))));
@@ -51,12 +58,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     print(&as_text(command, prepared.as_ref(), file.commands.policy()))
 }
 
-fn prepare(command: &Described, words: &[String]) -> Result<Prepared, Failure> {
+fn arguments(command: &Described, words: &[String]) -> Result<Map<String, Value>, Failure> {
     let shape = Shape::read(&Raw::from(&command.schema()));
     let arguments = read_arguments(words, None, &shape, &mut read_input)?;
-    let arguments: Map<String, Value> =
-        arguments.decode().map_err(|error| Failure::new(Exit::Usage, format!("the arguments: {error}")))?;
-    command.prepare(&arguments).map_err(|error| Failure::new(Exit::Usage, error))
+    arguments.decode().map_err(|error| Failure::new(Exit::Usage, format!("the arguments: {error}")))
 }
 
 fn as_json(command: &Described, prepared: Option<&Prepared>, policy: &Policy) -> Value {

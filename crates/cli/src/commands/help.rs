@@ -7,7 +7,7 @@ use crate::schema::did_you_mean;
 
 /// Print the help of a command, or a page about a topic
 #[derive(Debug, Args)]
-#[command(after_help = "Topics: targets, arguments, answers, exit-codes.")]
+#[command(after_help = "Topics: hub, targets, arguments, answers, exit-codes.")]
 pub(crate) struct HelpArgs {
     /// A command or a topic
     topic: Option<String>,
@@ -15,9 +15,11 @@ pub(crate) struct HelpArgs {
 
 /// The pages, by their topics.
 const TOPICS: &[(&str, &str)] = &[
+    ("hub", include_str!("help/hub.txt")),
     ("targets", include_str!("help/targets.txt")),
     ("arguments", include_str!("help/arguments.txt")),
     ("answers", include_str!("help/answers.txt")),
+    ("hub", include_str!("help/hub.txt")),
     ("exit-codes", exit::TABLE),
 ];
 

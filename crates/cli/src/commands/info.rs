@@ -1,12 +1,10 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use serde_json::json;
 use trunkline_client::ServerInfo;
 use trunkline_protocol::Era;
 use trunkline_protocol::model::ServerCapabilities;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::one_line;
 use crate::terminal::{Sheet, pad, visible, visible_line};
@@ -18,10 +16,8 @@ use crate::terminal::{Sheet, pad, visible, visible_line};
     after_help = help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
 )]
 pub(crate) struct InfoArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -31,7 +27,7 @@ pub(crate) struct InfoArgs {
 /// # Errors
 /// The server cannot be reached.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| tell(session))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod bridge;
 pub(crate) mod call;
 mod changed;
+pub(crate) mod clients;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -37,6 +38,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Enable(args) => manage::switch::enable(&args),
         Command::Disable(args) => manage::switch::disable(&args),
         Command::Reconnect(args) => manage::reconnect::run(&args),
+        Command::Import(args) => clients::import::run(&args),
+        Command::Install(args) => clients::install::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Prompts(args) => prompts::run(&args),
         Command::Resources(args) => resources::run(&args),

@@ -1,10 +1,11 @@
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::Args;
 use trunkline_protocol::model::Prompt;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, read_input, run as attend};
+use crate::connect::{
+    AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, read_input, run as attend,
+};
 use crate::exit::{Exit, Failure};
 use crate::render::{Saved, one_line, pieces_of_messages};
 use crate::schema::{Kind, Property, Shape, did_you_mean, prompt_signature, read_arguments};
@@ -18,10 +19,8 @@ use super::call::{show, show_pieces};
     after_help = help("Examples:\n  trunkline prompt https://example.com/mcp review code=@main.rs\n  trunkline prompt greeting name=Ann -- ./server")
 )]
 pub(crate) struct PromptArgs {
-    #[arg(hide = true, value_name = "TARGET PROMPT")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     ask: AskArgs,
     #[command(flatten)]
@@ -33,7 +32,7 @@ pub(crate) struct PromptArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the prompt.
 pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
-    let mut words = Words::new(&args.words, &args.command)?;
+    let mut words = args.target.words()?;
     let name = words.take("prompt")?;
     attend(&args.connect, &args.ask, words.target, async |session| get(&name, &words.rest, session).await)
 }

@@ -1,9 +1,7 @@
-use std::ffi::OsString;
-
 use clap::Args;
 
 use super::listed::Listed;
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
 use crate::schema::prompt_signature;
@@ -16,10 +14,8 @@ use crate::terminal::{first_line, fit, visible_line, wrap};
     after_help = help("Examples:\n  trunkline prompts https://example.com/mcp\n  trunkline prompts --json -- npx -y some-server")
 )]
 pub(crate) struct PromptsArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -29,7 +25,7 @@ pub(crate) struct PromptsArgs {
 /// # Errors
 /// The server cannot be reached, or has none.
 pub(crate) fn run(args: &PromptsArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
 }

@@ -1,11 +1,10 @@
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::Args;
 use trunkline_protocol::template::UriTemplate;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{Out, Saved, one_line, pieces_of_contents};
 use crate::schema::did_you_mean;
@@ -19,10 +18,8 @@ use super::call::{show, show_pieces};
     after_help = help("Examples:\n  trunkline read http://127.0.0.1:7411/mcp time://now\n  trunkline read notes 'note://{id}' id=7\n  trunkline read notes note://7/photo --out photo.jpg")
 )]
 pub(crate) struct ReadArgs {
-    #[arg(hide = true, value_name = "TARGET URI")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Save the content byte for byte: in a file, in a
     /// folder (ends in /), or - for standard output
     #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
@@ -38,7 +35,7 @@ pub(crate) struct ReadArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the resource.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
-    let mut words = Words::new(&args.words, &args.command)?;
+    let mut words = args.target.words()?;
     let uri = words.take("URI")?;
     let uri = expand(&uri, &words.rest)?;
     attend(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)

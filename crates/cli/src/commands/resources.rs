@@ -1,10 +1,8 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use trunkline_protocol::model::{Resource, ResourceTemplate};
 
 use super::listed::Listed;
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::Failure;
 use crate::render::array;
 use crate::terminal::{first_line, table_by_first, visible_line};
@@ -16,10 +14,8 @@ use crate::terminal::{first_line, table_by_first, visible_line};
     after_help = help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
 )]
 pub(crate) struct ResourcesArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -29,7 +25,7 @@ pub(crate) struct ResourcesArgs {
 /// # Errors
 /// The server cannot be reached, or has none.
 pub(crate) fn run(args: &ResourcesArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     words.end()?;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
 }

@@ -22,7 +22,7 @@ An argument is name=value, name:=json, name=@file or @file, by what the file\n\
 says of it; `trunkline help arguments` and `trunkline explain NAME` say more.\n\n\
 Examples:\n  \
 trunkline run log count=5\n  \
-trunkline run push branch=main --answer accept")]
+trunkline run push branch=main --answer confirm=true")]
 pub(crate) struct RunArgs {
     /// The command, the name of a table [commands.NAME]
     name: String,

@@ -1,11 +1,9 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use trunkline_client::Received;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
 use super::listed::Listed;
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
@@ -18,10 +16,8 @@ use crate::terminal::{Sheet, first_line, fit, visible, visible_line, wrap};
     after_help = help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
 )]
 pub(crate) struct ToolsArgs {
-    #[arg(hide = true, value_name = "TARGET")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Print descriptions and schemas whole
     #[arg(long)]
     schema: bool,
@@ -37,7 +33,7 @@ pub(crate) struct ToolsArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the tools.
 pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     let names = words.rest;
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {
         list(args, &names, session).await

@@ -1,12 +1,10 @@
-use std::ffi::OsString;
-
 use clap::Args;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::{Change, Watch};
 
 use super::changed::{Catalogue, Difference};
-use crate::connect::{AskArgs, ConnectArgs, Session, Words, failed, help, print, run as attend};
+use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
 use crate::exit::{Exit, Failure};
 use crate::render::one_line;
 use crate::terminal::visible_line;
@@ -20,10 +18,8 @@ Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
 trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
 )]
 pub(crate) struct WatchArgs {
-    #[arg(hide = true, value_name = "TARGET URI")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Watch the list of tools
     #[arg(long)]
     tools: bool,
@@ -45,7 +41,7 @@ pub(crate) struct WatchArgs {
 /// # Errors
 /// The server cannot be reached, tells of nothing, or goes away.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), Failure> {
-    let words = Words::new(&args.words, &args.command)?;
+    let words = args.target.words()?;
     let watch = wanted(args, words.rest);
     attend(&args.connect, &AskArgs::default(), words.target, async |session| {
         follow(watch, args.count, session).await

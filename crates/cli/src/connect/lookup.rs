@@ -13,7 +13,7 @@ use crate::schema::did_you_mean;
 /// No file has it, or what the file says of it makes no sense.
 pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<Found, Failure> {
     find::look_up(name, file).map_err(|error| match &error {
-        LookupError::Config(error) => misconfigured(error),
+        LookupError::Config(error) => misconfigured(error.problems()),
         LookupError::Unknown { name, known } => unknown(name, known),
         _ => Failure::configuration(error),
     })

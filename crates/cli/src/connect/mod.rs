@@ -21,4 +21,4 @@ pub(crate) use self::resolve::{Resolved, resolve};
 pub(crate) use self::runtime::{in_runtime, interrupted};
 pub(crate) use self::session::{Session, leave, print, run};
 pub(crate) use self::way::{Way, shows_credentials};
-pub(crate) use self::words::Words;
+pub(crate) use self::words::TargetArgs;

@@ -1,8 +1,28 @@
 use std::ffi::OsString;
 
+use clap::Args;
 use trunkline_client::transport::{Command, Target, TargetError};
 
 use crate::exit::{Exit, Failure};
+
+/// What is typed after the name of a command; its usage says what that is.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TargetArgs {
+    #[arg(hide = true, value_name = "TARGET")]
+    pub(crate) words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl TargetArgs {
+    /// Tells the target from the rest.
+    ///
+    /// # Errors
+    /// There is no target, or it cannot be read.
+    pub(crate) fn words(&self) -> Result<Words, Failure> {
+        Words::new(&self.words, &self.command)
+    }
+}
 
 /// What was typed after the name of a command: a target, and what belongs to the command itself.
 #[derive(Debug)]
@@ -12,11 +32,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Tells the target from the rest: it is the command after `--`, or else the first word.
-    ///
-    /// # Errors
-    /// There is no target, or it cannot be read.
-    pub(crate) fn new(words: &[String], command: &[OsString]) -> Result<Self, Failure> {
+    /// The target is the command after `--`, or else the first word.
+    fn new(words: &[String], command: &[OsString]) -> Result<Self, Failure> {
         if let [program, arguments @ ..] = command {
             let target = Command::new(program).args(arguments.iter().cloned()).into();
             return Ok(Self { target, rest: words.to_vec() });

@@ -151,6 +151,8 @@ fn cannot_save(path: &Path, problem: &dyn std::fmt::Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::tempdir;
+
     use super::*;
 
     fn text(text: &str) -> Piece {
@@ -166,26 +168,20 @@ mod tests {
         }
     }
 
-    fn folder(test: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("trunkline-{test}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     #[test]
     fn places_are_told_apart_by_how_they_are_written() {
-        let there = folder("places");
+        let there = tempdir().unwrap();
         assert_eq!(Out::parse("-"), Ok(Out::Stdout));
         assert_eq!(Out::parse("new/"), Ok(Out::Folder("new/".into())));
-        assert_eq!(Out::parse(there.to_str().unwrap()), Ok(Out::Folder(there)));
+        assert_eq!(Out::parse(there.path().to_str().unwrap()), Ok(Out::Folder(there.path().to_owned())));
         assert_eq!(Out::parse("x.png"), Ok(Out::File("x.png".into())));
         assert!(Out::parse("").is_err());
     }
 
     #[test]
     fn a_folder_gets_every_medium_and_loses_nothing() {
-        let folder = folder("folder");
+        let folder = tempdir().unwrap();
+        let folder = folder.path();
         std::fs::write(folder.join("draw.png"), "mine").unwrap();
         let pieces =
             vec![text("said"), image("AAEC", None), image("Aw==", Some("demo://a/../../etc/shot.jpeg"))];
@@ -200,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_file_gets_one_medium_or_all_of_the_text() {
-        let path = folder("file").join("out");
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("out");
         let out = Out::File(path.clone());
         let (rest, _) = save(vec![text("a"), image("AAEC", None)], &out, Saved::MediaFirst, "x").unwrap();
         assert_eq!((rest.len(), std::fs::read(&path).unwrap()), (1, vec![0, 1, 2]));
@@ -213,7 +210,8 @@ mod tests {
 
     #[test]
     fn what_is_no_base64_is_the_servers_mistake() {
-        let out = Out::File(folder("broken").join("out"));
+        let folder = tempdir().unwrap();
+        let out = Out::File(folder.path().join("out"));
         let failure = save(vec![image("!!", None)], &out, Saved::MediaFirst, "x").unwrap_err();
         assert_eq!(failure.exit(), Exit::Failed);
         assert!(failure.to_string().contains("image is not base64"), "{failure}");

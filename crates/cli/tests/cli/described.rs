@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, folder, run};
+use crate::process::{Finished, folder, run, run_with};
 
 const FILE: &str = r#"
 [commands.greet]
@@ -28,7 +28,7 @@ confirm = "Make {file}?"
 arguments.file = {}
 
 [commands.fail]
-argv = ["sh", "broken.sh"]
+argv = ["sh", "broken.sh", "${SECRET:-none}"]
 env = { TOKEN = "sentinel" }
 
 [policy]
@@ -54,7 +54,7 @@ fn told(args: &[&str], config: &str) -> Finished {
 #[test]
 fn a_described_command_runs_from_the_terminal() {
     let (folder, config) = described("described-run", FILE);
-    std::fs::write(folder.join("broken.sh"), "echo half; echo 'no luck' >&2; exit 3\n").unwrap();
+    std::fs::write(folder.join("broken.sh"), "echo half; echo \"no luck $1\" >&2; exit 3\n").unwrap();
     for (args, code, stdout, stderr) in [
         (&["run", "greet", "name=Ann"][..], 0, "Hello Ann\n", ""),
         (&["run", "greet", "name=-x $(reboot)", "loud=true"], 0, "Hello -x $(reboot)\n--loud\n", ""),
@@ -72,6 +72,9 @@ fn a_described_command_runs_from_the_terminal() {
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(code), stdout), "{args:?}: {finished:?}");
         assert!(finished.stderr.contains(stderr), "{args:?}: {finished:?}");
     }
+    // What a variable stands for has no places for values in it, whatever it looks like.
+    let braces = run_with(&["run", "fail", "--config", &config], &[("SECRET", "{name}")], "");
+    assert!(braces.code == Some(1) && braces.stderr.contains("no luck {name}"), "{braces:?}");
     assert!(!folder.join("made").exists());
     let made = told(&["run", "make", "file=made", "--answer", "confirm:=true"], &config);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -87,8 +90,13 @@ fn a_described_command_is_explained() {
     let (_, config) = described("described-explain", FILE);
     let plain = told(&["explain", "greet", "name=a b"], &config);
     assert_eq!(plain.code, Some(0), "{plain:?}");
-    let none = told(&["explain", "fail"], &config);
-    for part in ["would run   sh broken.sh", "with     a minimal environment and TOKEN", "hints    none"] {
+    let secret = [("SECRET", "sentinel{x}")];
+    let none = run_with(&["explain", "fail", "--config", &config], &secret, "");
+    for part in [
+        "would run   sh broken.sh '${SECRET:-none}'",
+        "with     a minimal environment and TOKEN",
+        "hints    none",
+    ] {
         assert!(none.stdout.contains(part) && !none.stdout.contains("sentinel"), "{part}:\n{}", none.stdout);
     }
     for part in [

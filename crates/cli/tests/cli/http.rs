@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::bare_client::{Connection, get, mirror_headers, post, request, send};
 use crate::messages::{call, initialize, initialized, legacy, modern, parse_lines};
-use crate::process::{Running, file, folder};
+use crate::process::{Running, file, folder, run};
 
 #[test]
 fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {
@@ -81,6 +81,16 @@ fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server(
         assert!(finished.stderr.contains(&part), "{part}: {}", finished.stderr);
     }
     assert!(!port_file.exists());
+}
+
+#[test]
+fn a_descriptor_is_told_the_address_when_the_server_is_ready() {
+    let (running, address) = Running::serve("ready_fd", &["--ready-fd", "1"]);
+    assert_eq!(running.read_line().trim_end(), address.to_string());
+    assert_eq!(get(address, "/healthz", &[]).status, 200);
+    let closed = run(&["serve", "--no-config", "--http", "127.0.0.1:0", "--ready-fd", "99"], "");
+    assert_eq!(closed.code, Some(3), "{closed:?}");
+    assert!(closed.stderr.contains("descriptor 99 cannot be written to"), "{closed:?}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod canary;
 #[cfg(test)]
 mod client;
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod described;

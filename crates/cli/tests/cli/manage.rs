@@ -3,7 +3,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::process::{Finished, file, folder, run_at_home};
+use serde_json::json;
+
+use crate::bare_client::post;
+use crate::messages::modern;
+use crate::process::{Finished, Running, file, folder, run_at_home};
 
 /// Runs a command in a folder, and returns what it said if it succeeded.
 #[track_caller]
@@ -160,4 +164,129 @@ fn a_secret_is_written_only_where_nobody_else_reads_it() {
     assert!(told.contains("chmod 600 trunkline.toml") && !told.contains("canary"), "{told}");
     done(&["add", "a", "https://h.example/mcp", "--header", "X-Api-Key: env:KEY"], &here);
     assert_eq!(mode(&config), 0o644);
+}
+
+/// Runs a command beside a hub in the same folder, and returns what it said if it succeeded.
+#[track_caller]
+fn beside(words: &[&str], here: &Path) -> String {
+    let finished = run_at_home(words, here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
+    assert_eq!(finished.code, Some(0), "{words:?}: {finished:?}");
+    finished.stdout + &finished.stderr
+}
+
+#[track_caller]
+fn refused_beside(words: &[&str], here: &Path) -> (Option<i32>, String) {
+    let finished = run_at_home(words, here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
+    assert_eq!(finished.stdout, "", "{words:?}: {finished:?}");
+    (finished.code, finished.stderr)
+}
+
+/// What the hub says of one of its servers.
+#[track_caller]
+fn standing(here: &Path, server: &str) -> serde_json::Value {
+    let told = beside(&["servers", "--json"], here);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let servers = told["servers"].as_array().unwrap();
+    servers.iter().find(|known| known["name"] == server).cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_running_hub_is_told_of_everything() {
+    let here = folder("manage_hub");
+    let ourselves = env!("CARGO_BIN_EXE_trunkline");
+    let toml = format!(
+        "# Ours.\n[servers.say]\ncommand = {ourselves:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"echo\"]\n"
+    );
+    file(&here, "trunkline.toml", &toml, 0o600);
+    let address = here.join("address");
+    let words = ["serve", "--http", "127.0.0.1:0", "--port-file", address.to_str().unwrap()];
+    let mut running = Running::start_at_home(&words, &here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
+    running.wait_for("listens on");
+    let address = std::fs::read_to_string(address).unwrap().trim_end().parse().unwrap();
+    let tools = || -> Vec<String> {
+        let listed = post(address, &modern(1, "tools/list", json!({})), &[]).json();
+        let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let has = |name: &str| tools().iter().any(|tool| tool == name);
+    assert!(has("say__echo"));
+
+    // Added: it is there at once, since what there is was asked for.
+    let clock = ["--", ourselves, "serve", "--stdio", "--no-config", "--builtin", "time"];
+    let told = beside(&[&["add", "clock"], &clock[..]].concat(), &here);
+    assert_eq!(told, "added `clock` to trunkline.toml; the running hub has it: ready, 2 tools\n");
+    assert!(has("clock__now") && has("say__echo"));
+    let listed = beside(&["servers"], &here);
+    assert!(listed.contains(&format!("serves http://{address}/mcp\n")), "{listed}");
+    let row = |name: &str| {
+        let line = listed.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("say"), ["say", "ready", "1"], "{listed}");
+    assert_eq!(row("clock"), ["clock", "ready", "2"], "{listed}");
+    let more = beside(&["servers", "-v"], &here);
+    assert!(more.contains("2026-07-28") && more.contains("trunkline 0."), "{more}");
+
+    // Switched off and on: the connection is the same.
+    let before = standing(&here, "clock");
+    let told = beside(&["disable", "clock"], &here);
+    assert_eq!(told, "`clock` is disabled in trunkline.toml; the running hub has it: switched off\n");
+    assert!(!has("clock__now") && has("say__echo"));
+    assert_eq!(standing(&here, "clock")["connections"], before["connections"]);
+    let told = beside(&["enable", "clock"], &here);
+    assert_eq!(told, "`clock` is enabled in trunkline.toml; the running hub has it: ready, 2 tools\n");
+    assert!(has("clock__now"));
+    assert_eq!(standing(&here, "clock")["starts"], before["starts"]);
+
+    // Connected anew.
+    assert_eq!(beside(&["reconnect", "clock"], &here), "reconnected `clock`: ready, 2 tools\n");
+    assert_eq!(
+        standing(&here, "clock")["starts"].as_u64(),
+        before["starts"].as_u64().map(|starts| starts + 1)
+    );
+    let (code, told) = refused_beside(&["reconnect", "clok"], &here);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("the running hub has no server `clok`\nhint: did you mean `clock`?"), "{told}");
+
+    // One that cannot be started is told as that, hurts nobody, and goes again.
+    let told = beside(&["add", "gone", "--", "/no/such/program"], &here);
+    assert!(told.contains("the running hub has it: failed: ") && told.contains("/no/such/program"), "{told}");
+    let (code, told) = refused_beside(&["reconnect", "gone"], &here);
+    assert_eq!(code, Some(4), "{told}");
+    assert!(beside(&["servers"], &here).contains("was not found"));
+    let told = beside(&["remove", "gone"], &here);
+    assert_eq!(told, "removed `gone` from trunkline.toml; the running hub no longer has it\n");
+    let json = beside(&["remove", "clock", "--json"], &here);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["done"], &json["hub"]["state"]), (&json!("removed"), &json!("removed")));
+    assert_eq!(tools().iter().filter(|tool| tool.starts_with("clock")).count(), 0);
+    assert_eq!(std::fs::read_to_string(here.join("trunkline.toml")).unwrap(), toml);
+
+    // A file that is wrong elsewhere is refused whole by the hub, and that is told.
+    file(&here, "trunkline.toml", &format!("{toml}[servers.odd]\ncomand = \"x\"\n"), 0o600);
+    let (code, told) = refused_beside(&["disable", "say"], &here);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("did you mean `command`?") && told.contains("the running hub is not"), "{told}");
+    assert!(has("say__echo"));
+}
+
+#[test]
+fn a_hub_with_a_socket_of_its_own_is_found_by_that() {
+    let here = folder("manage_socket");
+    let toml = format!(
+        "[servers.say]\ncommand = {:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\"]\n",
+        env!("CARGO_BIN_EXE_trunkline")
+    );
+    file(&here, "trunkline.toml", &toml, 0o600);
+    let socket = here.join("s");
+    let socket = socket.to_str().unwrap();
+    let none = run_at_home(&["servers", "--admin-socket", socket], &here, &[]);
+    assert_eq!(none.code, Some(4), "{none:?}");
+    assert!(none.stderr.contains("no hub listens at"), "{none:?}");
+    let mut running =
+        Running::start_at_home(&["serve", "--http", ":0", "--admin-socket", socket], &here, &[]);
+    running.wait_for("listens on");
+    let told = done(&["disable", "say", "--admin-socket", socket], &here);
+    assert!(told.contains("the running hub has it: switched off"), "{told}");
+    assert!(done(&["servers", "--admin-socket", socket], &here).contains("hub "));
 }

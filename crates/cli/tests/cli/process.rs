@@ -24,6 +24,9 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
+/// Variables that lead to what the person has who runs the tests.
+const HOMES: &[&str] = &["CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
+
 /// A folder of one test.
 pub(crate) fn folder(test: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
@@ -91,14 +94,17 @@ pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Fini
 
 /// Runs the command in a folder, and returns what a person would see of it: both outputs as they come, in one text.
 ///
-/// The command finds itself as `trunkline`.
+/// The command finds itself as `trunkline`, and the folder above as the home folder.
 pub(crate) fn run_together<A: AsRef<std::ffi::OsStr>>(args: &[A], folder: &Path) -> String {
     let own = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().unwrap();
     let path = std::env::join_paths([own, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
     let seen = folder.join("seen");
     let file = std::fs::File::create(&seen).unwrap();
     let mut command = command(&[]);
-    command.args(args).current_dir(folder).env("PATH", path);
+    command.args(args).current_dir(folder).env("PATH", path).env("HOME", folder.parent().unwrap());
+    for variable in HOMES {
+        command.env_remove(variable);
+    }
     command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
     let _ = command.status().unwrap();
     std::fs::read_to_string(seen).unwrap()
@@ -142,7 +148,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn start_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command = command(args);
-        for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"] {
+        for variable in HOMES {
             command.env_remove(variable);
         }
         command.env("HOME", folder).envs(variables.iter().copied()).current_dir(folder);

@@ -102,3 +102,15 @@ fn a_signal_ends_it_while_the_input_stays_open() {
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
 }
+
+#[test]
+fn a_strict_server_refuses_what_comes_before_initialized_and_another_answers() {
+    let input = lines(&[initialize(), legacy(2, "tools/list", json!({}))]);
+    for (options, strict) in [(&[][..], false), (&["--strict", "--session-in-meta"], true)] {
+        let finished = run(&[&["serve", "--stdio", "--no-config"], options].concat(), &input);
+        let answers = parse_lines(&finished.stdout);
+        assert_eq!(answers[1].get("error").is_some(), strict, "{answers:?}");
+        let id = &answers[0]["result"]["_meta"]["trunkline/sessionId"];
+        assert_eq!(id.is_string(), strict, "{answers:?}");
+    }
+}

@@ -87,15 +87,21 @@ async fn probe(
             (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
                 return Err(attempts.unreachable(source, observation.describe()));
             }
-            (Verdict::Legacy(offered), Observation::Silence) if !std::mem::replace(&mut waited, true) => {
+            (Verdict::Legacy(offered), Observation::Silence) => {
                 match try_hands(&open, plan, offered, attempts).await {
                     Ok((edge, described)) => return Ok(open.connected(edge, described)),
                     // It was only slow to start, and has meanwhile heard what it was asked first.
-                    Err(Failure::Refused(refused)) if refused.code == UNSUPPORTED_VERSION => {
-                        let refused = Observation::Refused(refused);
-                        if let Verdict::Again(revision) = judge(&refused, asked) {
+                    Err(Failure::Refused(refused))
+                        if refused.code == UNSUPPORTED_VERSION && !std::mem::replace(&mut waited, true) =>
+                    {
+                        if let Verdict::Again(revision) = judge(&Observation::Refused(refused), asked) {
                             asked = revision;
                         }
+                    }
+                    // Some programs neither answer what they do not know nor anything after it.
+                    Err(_) if matches!(source, Source::Command(_)) => {
+                        drop(open);
+                        return afresh(source, plan, offered, attempts).await;
                     }
                     Err(failure) => return Err(attempts.unreachable(source, failure.describe())),
                 }
@@ -107,12 +113,22 @@ async fn probe(
             }
             (Verdict::LegacyAfresh(offered), _) => {
                 open.carrier.close().await;
-                let open = source.open(plan, attempts).await?;
-                return shake_hands(source, open, plan, offered, attempts).await;
+                return afresh(source, plan, offered, attempts).await;
             }
             (Verdict::Nothing(why), _) => return Err(attempts.unreachable(source, why)),
         }
     }
+}
+
+/// Shakes hands over a new connection, on which nothing was said that an old server would not know.
+async fn afresh(
+    source: &Source,
+    plan: &Plan,
+    offered: Revision,
+    attempts: &mut Attempts,
+) -> Result<Connected, Error> {
+    let open = source.open(plan, attempts).await?;
+    shake_hands(source, open, plan, offered, attempts).await
 }
 
 async fn shake_hands(

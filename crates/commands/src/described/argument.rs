@@ -1,11 +1,12 @@
 use jsonschema::Validator;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::config::Fault;
 
 /// An argument of a described command, as a file has it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArgumentConfig {
     /// What a value of it is. Default a string.
@@ -40,7 +41,7 @@ pub struct ArgumentConfig {
 }
 
 /// What one value of an argument is.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum ArgumentKind {
     /// A text.

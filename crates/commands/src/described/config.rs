@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -8,16 +9,19 @@ use super::argument::ArgumentConfig;
 use super::units::{Size, Time};
 
 /// A command as a file describes it, in a table `[commands.NAME]`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["argv"] }, { "required": ["script"] }]))]
 pub struct CommandConfig {
     /// What it does, for the model to read.
     pub description: Option<String>,
     /// What humans call it.
     pub title: Option<String>,
     /// The program and its arguments, with `{name}` where a value goes.
+    #[schemars(with = "Option<Vec<Either<String, Vec<String>>>>")]
     pub argv: Option<Vec<Item>>,
     /// A script instead, which finds the values in its environment or in a file, and never in its text.
+    #[schemars(with = "Option<String>")]
     pub script: Option<Script>,
     /// What runs the script, which is given to it as its last word. Default `["sh", "-eu", "-c"]`.
     pub interpreter: Option<Vec<String>>,
@@ -31,13 +35,16 @@ pub struct CommandConfig {
     pub cwd: Option<String>,
     /// Variables of its environment.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub env: Environment,
     /// Variables of our own environment that it gets too.
     #[serde(default)]
     pub inherit: Vec<String>,
     /// How long it may run. Default 60 s.
+    #[schemars(with = "Option<String>", regex(pattern = Time::PATTERN))]
     timeout: Option<Time>,
     /// How much of its standard output is kept. Default 1 MiB.
+    #[schemars(with = "Option<String>", regex(pattern = Size::PATTERN))]
     output_limit: Option<Size>,
     /// What its standard output is.
     #[serde(default)]
@@ -51,7 +58,17 @@ pub struct CommandConfig {
     /// It deals with things outside of this machine.
     pub open_world: Option<bool>,
     /// The user is asked before it runs, with `true` or in these words, which may have `{name}` in them.
+    #[schemars(with = "Option<Either<bool, String>>")]
     pub confirm: Option<Confirmation>,
+}
+
+// One of two types, for the schema of what is read by hand. What were said of it here would be in the schema too.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code, reason = "it is never made, only described")]
+enum Either<A, B> {
+    One(A),
+    Other(B),
 }
 
 impl CommandConfig {
@@ -85,6 +102,14 @@ impl fmt::Display for Fault {
     }
 }
 
+/// The name by which the reader of `trunkline.toml` knows that no value of a variable may make a place for a value.
+const PLACES: &str = "trunkline_config::Template";
+
+/// A text with places for values.
+#[derive(Deserialize)]
+#[serde(rename = "trunkline_config::Template")]
+struct Places(String);
+
 /// One element of an argument vector: a word, or words that are there only together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
@@ -114,19 +139,23 @@ impl<'de> Deserialize<'de> for Item {
                 f.write_str("a word or a list of words")
             }
 
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Item, D::Error> {
+                inner.deserialize_any(self)
+            }
+
             fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Item, E> {
                 Ok(Item::Word(word.to_owned()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Item, A::Error> {
                 let mut together = Vec::new();
-                while let Some(word) = words.next_element()? {
+                while let Some(Places(word)) = words.next_element()? {
                     together.push(word);
                 }
                 Ok(Item::Together(together))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_newtype_struct(PLACES, Either)
     }
 }
 
@@ -149,7 +178,7 @@ impl fmt::Debug for Environment {
 }
 
 /// Where a script finds the values of its arguments.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Pass {
     /// In its environment: that of `branch-name` is `ARG_BRANCH_NAME`.
@@ -160,7 +189,7 @@ pub enum Pass {
 }
 
 /// What the standard output of a command is.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
     /// Text.
@@ -182,11 +211,15 @@ pub enum Confirmation {
 impl<'de> Deserialize<'de> for Confirmation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
-        impl Visitor<'_> for Either {
+        impl<'de> Visitor<'de> for Either {
             type Value = Confirmation;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("true, false or a question")
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Confirmation, D::Error> {
+                inner.deserialize_any(self)
             }
 
             fn visit_bool<E: serde::de::Error>(self, asked: bool) -> Result<Confirmation, E> {
@@ -197,6 +230,6 @@ impl<'de> Deserialize<'de> for Confirmation {
                 Ok(Confirmation::Words(words.to_owned()))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_newtype_struct(PLACES, Either)
     }
 }

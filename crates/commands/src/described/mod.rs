@@ -18,6 +18,6 @@ mod tests;
 pub use self::argument::ArgumentConfig;
 pub use self::config::{CommandConfig, Environment, Fault};
 pub use self::set::DescribedSet;
-pub use self::settings::{ManifestsConfig, PolicyConfig};
+pub use self::settings::{ManifestsConfig, PolicyConfig, schemas};
 pub use self::template::DescribedError;
 pub use self::tool::{Described, Prepared};

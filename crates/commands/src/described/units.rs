@@ -16,6 +16,16 @@ const LONGEST: Duration = Duration::from_secs(8_760 * 3_600);
 /// The most output that is kept of one run.
 const LARGEST: usize = 64 << 20;
 
+impl Time {
+    /// How it is written.
+    pub(super) const PATTERN: &'static str = "^[0-9]+(ms|s|m|h)$";
+}
+
+impl Size {
+    /// How it is written.
+    pub(super) const PATTERN: &'static str = "^[0-9]+(B|KiB|MiB)?$";
+}
+
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;

@@ -14,7 +14,7 @@ use self::access::{Choice, Elements, Forms, Members};
 pub(crate) use self::fault::Fault;
 use crate::near::nearest;
 use crate::node::{Kind, Node};
-use crate::text::{TEXT, VERBATIM};
+use crate::text::{TEMPLATE, TEXT, VERBATIM};
 use crate::variables::Expander;
 
 /// Reads a value; a fault names its place within the text and its keys from here on.
@@ -105,6 +105,13 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     ) -> Result<V::Value, Fault> {
         let read = match (name, &self.node.kind) {
             (TEXT, _) => self.both(visitor),
+            (TEMPLATE, Kind::Text(text)) => {
+                let expanded = self.expander.expand_template(text);
+                expanded.map_err(|error| Fault::new(error.to_string())).and_then(|text| {
+                    let plain: StringDeserializer<Fault> = text.into_deserializer();
+                    visitor.visit_newtype_struct(plain)
+                })
+            }
             (VERBATIM, Kind::Text(text)) => {
                 let plain: StringDeserializer<Fault> = text.clone().into_deserializer();
                 visitor.visit_newtype_struct(plain)

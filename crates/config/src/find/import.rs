@@ -57,7 +57,8 @@ pub fn imports(places: &Places, project: Option<&Path>) -> Vec<Import> {
     let mut found = Vec::new();
     for client in Client::ALL {
         let (mut local, mut of_user) = (Vec::new(), Vec::new());
-        for path in client.user_files(places) {
+        let user_files = client.user_files(places);
+        for path in user_files.clone() {
             let Some(file) = read(&path) else { continue };
             if let (Ok(file), Some(project), Client::ClaudeCode) = (&file, project, client) {
                 let of_project = file.of_project(project);
@@ -66,7 +67,8 @@ pub fn imports(places: &Places, project: Option<&Path>) -> Vec<Import> {
             of_user.push((Scope::User, path, file));
         }
         let of_project = project.zip(client.project_file()).and_then(|(project, file)| {
-            let path = project.join(file);
+            // In a home folder the two may be one.
+            let path = Some(project.join(file)).filter(|path| !user_files.contains(path))?;
             let file = read(&path)?;
             Some((Scope::Project, path, file))
         });

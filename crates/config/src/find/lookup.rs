@@ -86,7 +86,12 @@ fn choose(name: &str, files: &[ConfigFile]) -> Result<Found, LookupError> {
     match files.iter().find(|file| file.names().contains(&name)) {
         Some(file) => Ok(Found { server: file.server(name)?, file: file.path().to_owned() }),
         None => {
-            let known = files.iter().flat_map(ConfigFile::names).map(str::to_owned).collect();
+            let mut known: Vec<String> = Vec::new();
+            for name in files.iter().flat_map(ConfigFile::names) {
+                if !known.iter().any(|known| known == name) {
+                    known.push(name.to_owned());
+                }
+            }
             Err(LookupError::Unknown { name: name.to_owned(), known })
         }
     }

@@ -6,6 +6,8 @@ mod handler;
 mod lists;
 mod manage;
 mod resource_tools;
+mod route;
+mod seen;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,14 +19,16 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline_config::ServerName;
+use trunkline_protocol::Method;
 use trunkline_server::{Change, Changes};
 
 pub use self::apply::Applied;
 pub use self::manage::{ManageError, Switch, Toggled};
+use self::seen::Seen;
 use crate::names::Collision;
 use crate::options::HubOptions;
-use crate::registry::Registry;
-use crate::upstream::{Told, Upstream};
+use crate::registry::{Owner, Registry, ToolTarget};
+use crate::upstream::{Lists, Told, Upstream};
 
 /// Many servers behind one.
 ///
@@ -47,6 +51,8 @@ pub(crate) struct Inner {
     /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
     applying: Mutex<()>,
     changes: Changes,
+    /// What servers pointed at in their results.
+    seen: Arc<Seen>,
     /// Whether anybody has asked what is offered.
     is_asked: AtomicBool,
     /// The bridge of one server says of itself what that server says.
@@ -77,6 +83,7 @@ impl Hub {
             rebuilding: Mutex::default(),
             applying: Mutex::default(),
             changes: Changes::default(),
+            seen: Arc::default(),
             is_asked: AtomicBool::new(false),
             speaks_for,
             tasks: Mutex::default(),
@@ -84,6 +91,24 @@ impl Hub {
         let tending = tend_watches(Arc::downgrade(&inner), inner.changes.clone());
         inner.tasks().push(tokio::spawn(tending).abort_handle());
         Self { inner }
+    }
+
+    /// Returns whose a thing is and what it is called there: a tool or a prompt by its name here, a resource by its address.
+    pub fn owner_of(&self, method: Method, name: &str) -> Option<(ServerName, String)> {
+        let registry = self.inner.registry();
+        let (server, item) = match method {
+            Method::ToolsCall => match &registry.tools.get(name)?.target {
+                ToolTarget::Upstream(server, item) => (server, &**item),
+                ToolTarget::ListResources | ToolTarget::ReadResource => return None,
+            },
+            Method::PromptsGet => registry.prompts.get(name).map(|prompt| (&prompt.owner, &*prompt.real))?,
+            Method::ResourcesRead => match registry.owner_of(name) {
+                Owner::One(server) => (server, name),
+                Owner::Several(_) | Owner::Nobody => return None,
+            },
+            _ => return None,
+        };
+        Some((server.name().clone(), item.to_owned()))
     }
 
     /// Returns the names that several servers would have, with all who would.
@@ -116,6 +141,11 @@ impl Inner {
 
     /// Makes a new snapshot of what is offered, and tells whoever watches what is different.
     fn rebuild(&self) {
+        self.rebuild_after(Lists::NONE);
+    }
+
+    /// The same, after a server has told of changes itself: who speaks for it passes that on, whether it is so or not.
+    fn rebuild_after(&self, announced: Lists) {
         let differs = {
             let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
             let offers: Vec<_> = self.servers().iter().filter_map(Upstream::offer).collect();
@@ -128,10 +158,14 @@ impl Inner {
             self.registry.store(Arc::new(next));
             differs
         };
+        let announced = match self.speaks_for {
+            SpeaksFor::ItsServer => announced,
+            SpeaksFor::Itself => Lists::NONE,
+        };
         let told = [
-            (differs.tools, Change::Tools),
-            (differs.prompts, Change::Prompts),
-            (differs.resources, Change::Resources),
+            (differs.tools || announced.tools, Change::Tools),
+            (differs.prompts || announced.prompts, Change::Prompts),
+            (differs.resources || announced.resources, Change::Resources),
         ];
         told.iter().filter(|(is_told, _)| *is_told).for_each(|(_, change)| self.changes.publish(change));
     }
@@ -142,7 +176,7 @@ impl Inner {
         Arc::new(move |told| {
             let Some(inner) = inner.upgrade() else { return };
             match told {
-                Told::Offers => inner.rebuild(),
+                Told::Offers(announced) => inner.rebuild_after(announced),
                 Told::Updated(uri) => inner.changes.publish(&Change::Updated(uri)),
             }
         })

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{CallToolResult, Content, ReadResult};
+use trunkline_protocol::model::{CallToolResult, Content, ReadResult, Resource};
 use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
 use trunkline_server::{BoxFuture, Call, Outcome};
 
 use super::Snapshot;
-use super::handler::{ambiguous, described};
+use super::route::ambiguous;
 use crate::options::HubOptions;
 use crate::registry::Owner;
 use crate::relay::{Errand, relay};
+use crate::upstream::Upstream;
 
 /// Lists the resources of one server or of all.
 pub(super) fn list(registry: &Snapshot, call: &Call) -> Reply {
@@ -31,29 +32,39 @@ pub(super) fn list(registry: &Snapshot, call: &Call) -> Reply {
     Reply::Tool(CallToolResult::text(serde_json::Value::Array(listed).to_string()))
 }
 
-/// Reads a resource, and gives its contents as the result of a tool.
-pub(super) fn read(
-    registry: &Snapshot,
-    call: Call,
-    options: &Arc<HubOptions>,
-) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-    let said = |problem: String| -> BoxFuture<'static, Result<Outcome, Refusal>> {
-        Box::pin(std::future::ready(Ok(Outcome::Done(Reply::Tool(CallToolResult::error(problem))))))
-    };
-    let Some(uri) = argument(&call, "uri") else { return said("`uri` must be a string".to_owned()) };
-    let server = match argument(&call, "server") {
-        Some(name) => match registry.with_resources_named(&name) {
-            Some(server) => server.clone(),
-            None => return said(format!("`{}` has no resources", shorten(&name))),
-        },
-        None => match registry.owner_of(&uri) {
-            Owner::One(server) => server.clone(),
-            Owner::Several(servers) => return said(ambiguous(&uri, &servers).to_string()),
-            Owner::Nobody => return said(format!("no server has the resource {}", shorten(&uri))),
+/// Finds out which resource is to be read, and at which server.
+///
+/// # Errors
+/// What is wrong with the arguments, for the model to read.
+pub(super) fn whose<'r>(
+    registry: &'r Snapshot,
+    call: &Call,
+    owner_of: impl FnOnce(&str) -> Owner<'r, Arc<Upstream>>,
+) -> Result<(Arc<Upstream>, Members), Reply> {
+    let said = |problem: String| Reply::Tool(CallToolResult::error(problem));
+    let uri = argument(call, "uri").ok_or_else(|| said("`uri` must be a string".to_owned()))?;
+    let server = match argument(call, "server") {
+        Some(name) => registry
+            .with_resources_named(&name)
+            .ok_or_else(|| said(format!("`{}` has no resources", shorten(&name))))?,
+        None => match owner_of(&uri) {
+            Owner::One(server) => server,
+            Owner::Several(servers) => return Err(said(ambiguous(&uri, &servers).to_string())),
+            Owner::Nobody => return Err(said(format!("no server has the resource {}", shorten(&uri)))),
         },
     };
     let mut params = Members::new();
     params.set("uri", Raw::from_text(&uri));
+    Ok((server.clone(), params))
+}
+
+/// Reads a resource, and gives its contents as the result of a tool.
+pub(super) fn read(
+    server: Arc<Upstream>,
+    params: Members,
+    call: Call,
+    options: &Arc<HubOptions>,
+) -> BoxFuture<'static, Result<Outcome, Refusal>> {
     let reading = relay(server, Errand { method: Method::ResourcesRead, params, call }, options.clone());
     Box::pin(async move {
         Ok(match reading.await {
@@ -80,4 +91,15 @@ fn as_tool_result(read: &Raw) -> CallToolResult {
 fn argument(call: &Call, name: &str) -> Option<String> {
     let arguments = call.arguments().members().ok()?;
     arguments.text(name).map(|text| text.to_string())
+}
+
+/// Says what a resource is, for whoever lists it as text.
+fn described(server: &str, resource: &Resource) -> serde_json::Value {
+    serde_json::json!({
+        "server": server,
+        "uri": resource.uri,
+        "name": resource.title.as_ref().unwrap_or(&resource.name),
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+    })
 }

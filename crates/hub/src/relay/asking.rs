@@ -68,6 +68,11 @@ struct Open<'a> {
 impl<'a> Open<'a> {
     fn put(context: &'a Context, lease: &'a Lease, (key, question): (String, Question)) -> Self {
         let answer: BoxFuture<'a, _> = match question {
+            Question::Roots if lease.asks_caller_for_roots() => Box::pin(async move {
+                let roots = context.roots().await?;
+                lease.told_callers_roots(context.known_roots().await.as_deref());
+                Ok(Answer::Roots(roots))
+            }),
             Question::Roots => Box::pin(async move {
                 if let Some(roots) = lease.connection().roots.answer_in_call() {
                     return Ok(Answer::Roots(roots));

@@ -19,7 +19,7 @@ use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
 
 use self::asking::{ask, tell_roots};
 use self::resume::Resume;
-use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_refusal, unavailable_refusal};
+use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
 use crate::upstream::{Lease, Party, Unavailable, Upstream};
 
@@ -61,7 +61,7 @@ pub(crate) async fn relay(
             Err(Failed::Upstream(error))
                 if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Upstream(error)) => {
-                return as_answer(error_refusal(&place, &error), &errand.call);
+                return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
             Ok(outcome) => return Ok(outcome),
@@ -77,6 +77,14 @@ fn did_not_run(error: &Error) -> bool {
 /// Reports whether a server refuses the very revision that was agreed on with it.
 fn is_stale(error: &Error) -> bool {
     matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION)
+}
+
+/// Reports whether a server, or the way to it, is not as it should be.
+fn is_trouble(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Unreachable(_) | Error::Unauthorized { .. } | Error::Closed { .. } | Error::Status { .. }
+    )
 }
 
 /// Why a call came to nothing.
@@ -135,6 +143,7 @@ impl Journey<'_> {
         loop {
             match stepped {
                 Ok(Stepped::Done(result)) => {
+                    self.server.note_answer();
                     return self.done(&lease, &result, &undeclared, has_asked || resume.is_again());
                 }
                 Ok(Stepped::Ask(round)) => match &round.then {
@@ -269,6 +278,8 @@ impl Journey<'_> {
         } else if is_stale(&error) {
             // What was found out about the server is not true any more.
             self.server.renounce(lease.connection(), error.to_string());
+        } else if is_trouble(&error) {
+            self.server.note_trouble(error.to_string());
         }
         match (&error, missing_capability(undeclared)) {
             (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),

@@ -3,6 +3,7 @@
 use trunkline_client::{Error, Refused};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Reply;
+use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
 use trunkline_server::{Call, Outcome};
 
@@ -62,7 +63,7 @@ pub(super) fn unavailable_refusal(place: &Place<'_>, unavailable: &Unavailable) 
 }
 
 /// Says what a failure on the way to a server means to its caller.
-pub(super) fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
+fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
     match error {
         Error::Refused(refused) => carried(place, refused),
         Error::Unanswered(refusal) => Refusal::INTERNAL
@@ -127,6 +128,18 @@ fn is_about(refused: &Refused, uri: &str) -> bool {
     let is_invalid = refused.code == Refusal::INVALID_PARAMS.code(trunkline_protocol::Era::Modern);
     let named = refused.data.as_ref().and_then(|data| data.members().ok()?.text("uri"));
     is_invalid && named.is_some_and(|named| named == uri)
+}
+
+/// Answers with what a failure on the way to a server means to its caller. That nobody answered a question of a tool is for
+/// the model to read.
+pub(super) fn error_answer(place: &Place<'_>, error: &Error, call: &Call) -> Result<Outcome, Refusal> {
+    let refusal = error_refusal(place, error);
+    match (error, call.method) {
+        (Error::Unanswered(_), Method::ToolsCall) => {
+            Ok(Outcome::Done(Reply::Tool(CallToolResult::error(refusal.to_string()))))
+        }
+        _ => as_answer(refusal, call),
+    }
 }
 
 /// Answers with a refusal, or with the result of a tool where the caller's revision has no code for it.

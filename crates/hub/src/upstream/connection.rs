@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::Level;
+use trunkline_protocol::model::Root;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
@@ -38,6 +39,8 @@ pub(crate) struct Connection {
     pub(super) began: Instant,
     who: Mutex<Who>,
     uses: AtomicUsize,
+    /// Those of them that are the hub's own.
+    uses_by_hub: AtomicUsize,
     was_used: AtomicBool,
     unused_since: Mutex<Instant>,
     level: AtomicU8,
@@ -75,6 +78,7 @@ impl Connection {
             began: now,
             who: Mutex::new(who),
             uses: AtomicUsize::new(0),
+            uses_by_hub: AtomicUsize::new(0),
             was_used: AtomicBool::new(false),
             unused_since: Mutex::new(now),
             level: AtomicU8::new(u8::MAX),
@@ -104,6 +108,7 @@ impl Connection {
 
     /// Begins a use by the hub itself.
     pub(super) fn lease_to_hub(self: &Arc<Self>) -> Lease {
+        self.uses_by_hub.fetch_add(1, Ordering::SeqCst);
         self.uses.fetch_add(1, Ordering::SeqCst);
         Lease { connection: self.clone(), caller: Caller::Hub }
     }
@@ -115,6 +120,11 @@ impl Connection {
 
     pub(super) fn uses(&self) -> usize {
         self.uses.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many calls run over the connection.
+    pub(super) fn calls(&self) -> usize {
+        self.uses().saturating_sub(self.uses_by_hub.load(Ordering::SeqCst))
     }
 
     /// Returns since when nobody uses the connection.
@@ -203,12 +213,28 @@ impl Lease {
     pub(crate) fn client(&self) -> &Client {
         &self.connection.client
     }
+
+    /// Reports whether the server's question for roots is about the call that has the lease, and about nothing else.
+    pub(crate) fn asks_caller_for_roots(&self) -> bool {
+        self.connection.roots.is_calls_own(self.client().server().attributes_questions())
+    }
+
+    /// Notes that the server was told of the caller's roots; `known` are those that its next call comes with.
+    pub(crate) fn told_callers_roots(&self, known: Option<&[Root]>) {
+        // What is one session's own serves nobody else anyway.
+        if !matches!(self.connection.who(), Who::Session(_)) {
+            self.connection.roots.told_in_call(known);
+        }
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Caller::TakenIn(digest) = self.caller {
-            self.connection.roots.leave(digest);
+        match self.caller {
+            Caller::TakenIn(digest) => self.connection.roots.leave(digest),
+            Caller::Hub => {
+                self.connection.uses_by_hub.fetch_sub(1, Ordering::SeqCst);
+            }
         }
         *self.connection.unused_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         self.connection.uses.fetch_sub(1, Ordering::SeqCst);

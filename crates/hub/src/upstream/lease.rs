@@ -130,7 +130,7 @@ impl Upstream {
                 if connection.roots.enter(roots) == Fits::No {
                     continue;
                 }
-            } else if connection.roots.is_spoilt() {
+            } else if !is_sessions_own && !connection.roots.serves(roots) {
                 continue;
             } else {
                 connection.roots.enter_unasked(roots);
@@ -269,7 +269,7 @@ impl Upstream {
             desk.fail(failure.clone())
         });
         if lost_offers {
-            (self.tell)(super::Told::Offers);
+            (self.tell)(super::Told::Offers(super::Lists::NONE));
         }
         failure
     }

@@ -11,15 +11,15 @@ use crate::registry::Catalogue;
 
 /// Which lists are to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lists {
-    pub(super) tools: bool,
-    pub(super) prompts: bool,
-    pub(super) resources: bool,
+pub(crate) struct Lists {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
 }
 
 impl Lists {
     pub(super) const ALL: Self = Self { tools: true, prompts: true, resources: true };
-    pub(super) const NONE: Self = Self { tools: false, prompts: false, resources: false };
+    pub(crate) const NONE: Self = Self { tools: false, prompts: false, resources: false };
 
     pub(super) fn is_none(self) -> bool {
         self == Self::NONE

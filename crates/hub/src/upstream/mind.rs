@@ -27,7 +27,7 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
         changes = watch_lists(&upstream, &connection).await;
         let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
         if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
-            take_over(&upstream, &connection, Lists::ALL).await;
+            take_over(&upstream, &connection, Lists::ALL, Lists::NONE).await;
         }
     })
     .await;
@@ -52,7 +52,7 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
                     // A server that tells of changes all the time is still looked at only now and then.
                     sleep(pause.unwrap_or_default()).await;
                     let lists = gathered(&changed, &mut changes);
-                    take_over(&upstream, &connection, lists).await;
+                    take_over(&upstream, &connection, lists, lists).await;
                 })
                 .await;
             }
@@ -86,7 +86,7 @@ async fn watch_lists(upstream: &Weak<Upstream>, connection: &Connection) -> Opti
 }
 
 /// Lists anew what may have changed. The server is not held meanwhile, so that it can be let go of.
-async fn take_over(upstream: &Weak<Upstream>, connection: &Arc<Connection>, lists: Lists) {
+async fn take_over(upstream: &Weak<Upstream>, connection: &Arc<Connection>, lists: Lists, announced: Lists) {
     let Some((before, options)) = upstream
         .upgrade()
         .map(|upstream| (upstream.lock().listing_for(connection.input), upstream.options.clone()))
@@ -99,7 +99,7 @@ async fn take_over(upstream: &Weak<Upstream>, connection: &Arc<Connection>, list
     let before = before.unwrap_or_default();
     let listed = Box::pin(listing::fetch(&connection.client, lists, &before, &options.limits)).await;
     if let Some(upstream) = upstream.upgrade() {
-        upstream.take_catalogue(connection, listed);
+        upstream.take_catalogue(connection, listed, announced);
     }
 }
 
@@ -228,7 +228,7 @@ impl Upstream {
             desk.fail(Failure::lost(how))
         });
         if lost_offers {
-            (self.tell)(Told::Offers);
+            (self.tell)(Told::Offers(Lists::NONE));
         }
     }
 }

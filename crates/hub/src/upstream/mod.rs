@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -31,6 +31,7 @@ use trunkline_server::Handler;
 use self::connection::Connection;
 pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
+pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
 pub(crate) use self::state::{FailureKind, Known, Unavailable};
 pub use self::state::{State, Status};
@@ -51,6 +52,9 @@ pub(crate) struct Upstream {
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
     watched: Watched,
+    /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
+    /// be answered at the next time.
+    trouble: ArcSwapOption<String>,
     /// Who has its name, once it is replaced.
     successor: OnceLock<Arc<Self>>,
     tell: Arc<TellFn>,
@@ -60,8 +64,8 @@ pub(crate) struct Upstream {
 /// What a server has to say to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// What it offers may be different.
-    Offers,
+    /// What it offers may be different; it has said so itself of these lists.
+    Offers(Lists),
     /// The content of a resource is.
     Updated(String),
 }
@@ -94,6 +98,7 @@ impl Upstream {
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
             watched: Watched::default(),
+            trouble: ArcSwapOption::empty(),
             successor: OnceLock::new(),
             tell,
             tasks: Mutex::default(),
@@ -180,6 +185,18 @@ impl Upstream {
         self.change(|desk| desk.is_wanted = true);
     }
 
+    /// Notes that a call came to nothing on the way to the server.
+    pub(crate) fn note_trouble(&self, reason: String) {
+        self.trouble.store(Some(Arc::new(reason)));
+    }
+
+    /// Notes that a call was answered.
+    pub(crate) fn note_answer(&self) {
+        if self.trouble.load().is_some() {
+            self.trouble.store(None);
+        }
+    }
+
     /// Reports whether somebody has asked what the server offers.
     pub(crate) fn is_wanted(&self) -> bool {
         self.lock().is_wanted
@@ -193,7 +210,10 @@ impl Upstream {
         Status {
             name: self.name.clone(),
             state: desk.state(),
-            reason: desk.failure.as_ref().map(|failure| failure.reason.clone()),
+            reason: match &desk.failure {
+                Some(failure) => Some(failure.reason.clone()),
+                None => self.trouble.load().as_deref().cloned(),
+            },
             retry_in: desk.left_alone(now).map(|(wait, _)| wait),
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
@@ -204,7 +224,7 @@ impl Upstream {
             resources: catalogue.resources.len(),
             left_out: catalogue.left_out.to_vec(),
             connections: desk.connections.len(),
-            calls: desk.connections.iter().map(|connection| connection.uses()).sum(),
+            calls: desk.connections.iter().map(|connection| connection.calls()).sum(),
             starts: desk.starts,
         }
     }
@@ -224,10 +244,11 @@ impl Upstream {
         self.pulse.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Takes over what the server listed, and tells the hub if that is different from before.
-    fn take_catalogue(&self, connection: &Connection, listed: Catalogue) {
-        if self.change(|desk| desk.take_catalogue(connection.input, listed)) {
-            (self.tell)(Told::Offers);
+    /// Takes over what the server listed, and tells the hub if that is different from before or the server says so.
+    fn take_catalogue(&self, connection: &Connection, listed: Catalogue, announced: Lists) {
+        let is_different = self.change(|desk| desk.take_catalogue(connection.input, listed));
+        if is_different || !announced.is_none() {
+            (self.tell)(Told::Offers(announced));
         }
         self.change(|desk| desk.is_shown = desk.catalogue.is_some());
     }

@@ -49,7 +49,10 @@ struct State {
     is_waiting: bool,
     /// Those of the callers whose calls run, as far as they are known.
     callers: Vec<Option<RootsDigest>>,
-    /// Callers with different roots were there when the server asked, so that it was told of none.
+    /// Whether a call was served before, so that the session is past its beginning.
+    has_served: bool,
+    /// Callers with different roots were there when the server asked, so that it was told of none; or it was told of the roots
+    /// of one whose next call is not known by them.
     is_spoilt: bool,
 }
 
@@ -102,6 +105,29 @@ impl SessionRoots {
         told
     }
 
+    /// Reports whether a question within a call is certainly the call's own, and none of the session: `is_attributed` if the
+    /// server itself says so. A session asks when it begins, and then somebody's call may be there already.
+    pub(crate) fn is_calls_own(&self, is_attributed: bool) -> bool {
+        let state = self.lock();
+        is_attributed || (state.has_served && state.callers.len() == 1)
+    }
+
+    /// Notes that the server was told of a caller's roots within its call, and may remember them. `known` are those by which
+    /// the caller is known before its next call; without any, that call may be anybody's.
+    pub(crate) fn told_in_call(&self, known: Option<&[Root]>) {
+        let mut state = self.lock();
+        match known.map(digest) {
+            Some(digest) if state.told.is_none_or(|told| told == digest) => state.told = Some(digest),
+            _ => state.is_spoilt = true,
+        }
+    }
+
+    /// Reports whether a caller may have the session of a server that does not ask for roots when it begins.
+    pub(crate) fn serves(&self, caller: Option<&KnownRoots>) -> bool {
+        let state = self.lock();
+        !state.is_spoilt && state.told.is_none_or(|told| caller.is_some_and(|(digest, _)| *digest == told))
+    }
+
     /// Waits until the server asks for roots that are not known.
     pub(crate) async fn wanted(&self) {
         loop {
@@ -151,6 +177,7 @@ impl SessionRoots {
         if let Some(at) = state.callers.iter().position(|known| *known == caller) {
             state.callers.swap_remove(at);
         }
+        state.has_served = true;
     }
 
     /// Reports whether the session was told of roots that are no caller's, so that it can serve no further ones.
@@ -260,5 +287,31 @@ mod tests {
             assert!(session.is_spoilt());
             assert_eq!(session.enter(None), Fits::No);
         }
+    }
+
+    #[test]
+    fn a_session_that_was_told_of_roots_in_a_call_serves_only_who_is_known_to_have_them() {
+        let [a, b] = ["a", "b"].map(known);
+        let known_caller = session(None);
+        known_caller.told_in_call(Some(&roots(&["a"])));
+        for (caller, serves) in [(Some(&a), true), (Some(&b), false), (None, false)] {
+            assert_eq!(known_caller.serves(caller), serves, "{caller:?}");
+        }
+        let unknown_caller = session(None);
+        assert!(unknown_caller.serves(None));
+        unknown_caller.told_in_call(None);
+        assert!(!unknown_caller.serves(None) && unknown_caller.is_spoilt());
+    }
+
+    #[test]
+    fn a_question_is_the_calls_own_if_the_server_says_so_or_the_session_is_past_its_beginning() {
+        let session = session(None);
+        session.enter_unasked(None);
+        assert!(session.is_calls_own(true) && !session.is_calls_own(false));
+        session.leave(None);
+        session.enter_unasked(None);
+        assert!(session.is_calls_own(false));
+        session.enter_unasked(None);
+        assert!(!session.is_calls_own(false), "it may be that of another call");
     }
 }

@@ -122,6 +122,8 @@ async fn listen(
                     }
                 }
                 _ = lease.client().closed() => return Over::Lost,
+                // Whoever listens must not keep it from ending.
+                () = lease.connection().closing() => return Over::Lost,
                 change = ears.next() => {
                     let Some(server) = upstream.upgrade() else { return Over::Unwanted };
                     match change {

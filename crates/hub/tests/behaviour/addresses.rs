@@ -29,7 +29,7 @@ impl Place {
         let options = HostOptions::default();
         let shutdown = options.shutdown.clone();
         let endpoint = Host::new(parts.clone(), options).unwrap().http(HttpOptions::default());
-        let listener = TcpListener::bind(address).await.unwrap();
+        let listener = within(listen(address)).await;
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move {
             let _ = serve(listener, &endpoint, endpoint.clone(), Duration::ZERO).await;
@@ -42,6 +42,19 @@ impl Place {
         self.shutdown.stop();
         within(self.serving).await.unwrap();
         Self::at(&self.address.to_string(), parts).await
+    }
+}
+
+/// Listens at an address, once nobody else has it for a moment: a port that was let go may be given to anybody.
+async fn listen(address: &str) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
@@ -189,8 +202,10 @@ async fn a_server_that_is_gone_for_a_while_answers_with_a_reason_and_then_again(
         let Err(Error::Refused(refused)) = failed else { panic!("{failed:?}") };
         assert_eq!(refused.code, -32603);
         assert!(refused.message.starts_with("upstream `a` "), "{}", refused.message);
+        assert!(hub.status_of("a").unwrap().reason.is_some());
         let back = Place::at(&address.to_string(), &parts).await;
         assert_eq!(say(&client, "a__t").await, "t", "{revision}");
+        assert_eq!(hub.status_of("a").unwrap().reason, None);
         back.shutdown.stop();
     }
 }

@@ -9,14 +9,20 @@
 )]
 
 mod addresses;
+mod asking;
 mod attribution;
 mod by_hand;
+mod content;
 mod naming;
 mod parked;
 mod passing;
+mod pointing;
 mod pooling;
 mod programs;
+mod refusing;
 mod replacing;
+mod storm;
 mod supervision;
 mod support;
 mod switching;
+mod troubles;

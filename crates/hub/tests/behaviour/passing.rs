@@ -39,6 +39,7 @@ async fn a_resource_is_watched_at_its_owner_and_nowhere_else_in_either_era() {
         within(hub.set_servers(vec![eager("a"), eager("b")])).await;
         let client = plain(&hub, down).await;
         let mut changes = within(client.subscribe(Watch::default().and("a:day"))).await.unwrap();
+        assert_eq!(hub.status_of("a").unwrap().calls, 0, "what the hub does by itself is no call");
         b.notify_updated("b:day");
         b.notify_updated("a:day");
         a.notify_updated("a:day");

@@ -21,6 +21,8 @@ const MODE: &str = "TRUNKLINE_TEST_MODE";
 #[test]
 fn this_binary_is_a_server_if_it_is_told_so() {
     let Ok(mode) = std::env::var(MODE) else { return };
+    // The harness may have begun a line of its own, which is noise to every client.
+    writeln!(std::io::stdout()).unwrap();
     match mode.as_str() {
         "modern" => serve(),
         "legacy" => serve_old(),

@@ -51,7 +51,7 @@ impl SessionKeep {
         }
         Self {
             bags: OwnBags::new(record.id, bag, core.states.clone()),
-            roots: SessionRoots::new(client.roots(), introduced),
+            roots: SessionRoots::new(client.roots(), core.roots_on_demand, introduced),
             env,
         }
     }

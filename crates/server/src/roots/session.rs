@@ -15,10 +15,13 @@ const UNANSWERED: Duration = Duration::from_secs(10);
 /// What a legacy session knows of its client's roots.
 ///
 /// Over a channel the session asks by itself after the handshake and after every change. Over HTTP it does so on a
-/// standing stream, and where there is none the first call that wants to know asks for it.
+/// standing stream, and where there is none the first call that wants to know asks for it, as it does wherever nobody is to be
+/// asked before.
 #[derive(Debug)]
 pub(crate) struct SessionRoots {
     declared: bool,
+    /// Whether nobody asks before a call wants to know.
+    on_demand: bool,
     /// What `clientInfo` said, where that counts.
     introduced: Vec<Root>,
     state: Mutex<State>,
@@ -66,9 +69,10 @@ impl Drop for Asking<'_> {
 }
 
 impl SessionRoots {
-    pub(crate) fn new(declared: bool, introduced: Vec<Root>) -> Self {
+    pub(crate) fn new(declared: bool, on_demand: bool, introduced: Vec<Root>) -> Self {
         Self {
             declared,
+            on_demand,
             introduced,
             state: Mutex::default(),
             wanted: AtomicBool::new(false),
@@ -83,7 +87,9 @@ impl SessionRoots {
             return;
         }
         self.lock().change += 1;
-        self.want();
+        if !self.on_demand {
+            self.want();
+        }
     }
 
     fn want(&self) {

@@ -24,6 +24,8 @@ mod forms;
 #[cfg(test)]
 mod full_channels;
 #[cfg(test)]
+mod handshake;
+#[cfg(test)]
 mod interceptors;
 #[cfg(test)]
 mod isolation;

@@ -98,6 +98,21 @@ async fn a_client_without_roots_is_never_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn on_demand_only_a_call_that_wants_roots_asks_for_them() {
+    let host = server().host(HostOptions { roots_on_demand: true, ..HostOptions::default() }).unwrap();
+    let mut peer = Peer::initialized_with(&host, "2025-11-25", capabilities()).await;
+    for (id, uri) in [(1, "file:///a"), (2, "file:///b")] {
+        peer.send(&note(CHANGED, json!({}))).await;
+        assert!(peer.received().await.is_empty(), "nobody wants to know");
+        peer.send(&legacy_tool(id, "list")).await;
+        let asked = peer.receive().await;
+        assert_eq!(asked["method"], "roots/list");
+        peer.send(&response(&asked, roots(&[uri]))).await;
+        assert_eq!(tool_text(&peer.receive().await), uri);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_races_the_answer_waits_for_it_but_not_for_ever() {
     let mut peer = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
     let asked = peer.receive().await;

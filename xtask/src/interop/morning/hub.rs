@@ -21,6 +21,7 @@ pub(super) struct Hub {
     running: Running,
     binary: PathBuf,
     folder: PathBuf,
+    log: PathBuf,
 }
 
 impl Hub {
@@ -29,17 +30,23 @@ impl Hub {
         if std::net::TcpStream::connect(ADDRESS).is_ok() {
             return Err(format!("{ADDRESS} is in use; a hub without flags listens there").into());
         }
-        let log = File::create(log)?;
+        let output = File::create(log)?;
         let mut command = run::command(binary);
-        command.arg("serve").current_dir(folder).stdout(log.try_clone()?).stderr(log);
+        command.arg("serve").current_dir(folder).stdout(output.try_clone()?).stderr(output);
         let mut running = Running::start(&mut command)?;
         running.wait_until(fixture::START_LIMIT, || std::net::TcpStream::connect(ADDRESS).is_ok())?;
-        Ok(Self { running, binary: binary.to_path_buf(), folder: folder.to_path_buf() })
+        let (binary, folder, log) = (binary.to_path_buf(), folder.to_path_buf(), log.to_path_buf());
+        Ok(Self { running, binary, folder, log })
     }
 
     /// Runs the command in the folder, as a person would.
     pub(super) fn tell(&self, words: &[&str]) -> Outcome<String> {
         run::output(run::command(&self.binary).args(words).current_dir(&self.folder))
+    }
+
+    /// Reports whether it has said these words in its log.
+    pub(super) fn has_said(&self, words: &str) -> Outcome<bool> {
+        Ok(fs::read_to_string(&self.log)?.contains(words))
     }
 
     /// Changes the servers of the file by hand.

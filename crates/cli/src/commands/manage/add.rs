@@ -9,8 +9,8 @@ use trunkline_client::transport::Target;
 use trunkline_config::{EditError, Endpoint, Program, Reach, ServerConfig, ServerName, Text, Wire};
 
 use super::file::save;
-use super::{FileArgs, tell};
-use crate::connect::print;
+use super::{FileArgs, HubArgs};
+use crate::connect::{TargetArgs, print};
 use crate::exit::{Exit, Failure, say};
 use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration};
 
@@ -25,10 +25,8 @@ trunkline add files -- npx -y @modelcontextprotocol/server-filesystem ~/shop\n  
 trunkline add wiki https://wiki.example.com/mcp --bearer env:WIKI_TOKEN"
 )]
 pub(crate) struct AddArgs {
-    #[arg(hide = true, value_name = "NAME URL")]
-    words: Vec<String>,
-    #[arg(hide = true, last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// A variable for the program; VALUE may be env:NAME,
     /// and NAME alone passes on yours; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME=VALUE", help_heading = "Server")]
@@ -57,6 +55,8 @@ pub(crate) struct AddArgs {
     /// Put it in the place of one that has the name
     #[arg(long)]
     replace: bool,
+    #[command(flatten)]
+    hub: HubArgs,
     #[command(flatten)]
     file: FileArgs,
 }
@@ -90,7 +90,7 @@ fn add(args: &AddArgs) -> Result<(), Failure> {
         error => error.into(),
     })?;
     save(editor)?;
-    let heard = tell(&path, name, |hub| hub.reload().map(drop))?;
+    let heard = args.hub.tell(&path, name, |hub| hub.reload().map(drop))?;
     let done = if replaces { "replaced" } else { "added" };
     if args.file.json {
         return print(&format!(
@@ -113,7 +113,7 @@ fn readable_by_others(secrets: &[String], file: &str) -> Failure {
 /// Makes a server of what was typed.
 fn server(args: &AddArgs) -> Result<ServerConfig, Failure> {
     let usage = |what: String| Failure::new(Exit::Usage, what);
-    let (name, target) = match (args.words.as_slice(), args.command.as_slice()) {
+    let (name, target) = match (args.target.words.as_slice(), args.target.command.as_slice()) {
         ([], _) => {
             return Err(
                 usage("there is no name".to_owned()).hint("`trunkline add NAME URL`, or NAME -- COMMAND")
@@ -131,7 +131,7 @@ fn server(args: &AddArgs) -> Result<ServerConfig, Failure> {
     };
     let name = ServerName::parse(name).map_err(|error| usage(format!("`{name}`: {error}")))?;
     let reach = match target {
-        None => Reach::Program(program(&args.command, args)?),
+        None => Reach::Program(program(&args.target.command, args)?),
         Some(target) => match target.parse::<Target>() {
             Ok(Target::Url(_)) => Reach::Endpoint(endpoint(target, args)?),
             Ok(_) => {

@@ -43,7 +43,7 @@ impl FileArgs {
     /// # Errors
     /// There is none, or it cannot be used.
     pub(crate) fn read(&self) -> Result<ConfigFile, Failure> {
-        ConfigFile::open(self.path()?, Variables::kept()).map_err(|error| misconfigured(&error))
+        ConfigFile::open(self.path()?, Variables::kept()).map_err(|error| misconfigured(error.problems()))
     }
 
     /// Opens the file in order to change it.

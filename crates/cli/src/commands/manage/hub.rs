@@ -1,10 +1,54 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 
 use crate::admin::{AdminError, Hub, ServerState};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::terminal::visible_line;
+
+/// Which hub is meant, if not the one that runs from the file.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct HubArgs {
+    /// The socket of the hub, if it was given one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    admin_socket: Option<PathBuf>,
+}
+
+impl HubArgs {
+    /// Finds the hub that runs from a file, if one does.
+    ///
+    /// # Errors
+    /// A socket was named, and no hub listens there.
+    pub(crate) fn find(&self, config: &Path) -> Result<Option<Hub>, Failure> {
+        let Some(socket) = &self.admin_socket else { return Ok(Hub::find(config)) };
+        let hub = Hub::at(socket).ok_or_else(|| {
+            Failure::new(Exit::Unreachable, format!("no hub listens at {}", socket.display()))
+                .hint("`trunkline serve --admin-socket FILE` says where it does")
+        })?;
+        Ok(Some(hub))
+    }
+
+    /// Tells the hub that runs from a file, if there is one, and asks how the server stands then.
+    ///
+    /// # Errors
+    /// It does not do what it is told; the file is changed all the same, which is said.
+    pub(super) fn tell(
+        &self,
+        config: &Path,
+        server: &str,
+        change: impl FnOnce(&Hub) -> Result<(), AdminError>,
+    ) -> Result<Heard, Failure> {
+        let Some(hub) = self.find(config)? else { return Ok(Heard::Nobody) };
+        let told = change(&hub).and_then(|()| hub.status());
+        let servers = told.map_err(|error| {
+            let hint = format!("{} is changed, and the running hub is not", config.display());
+            Failure::from(error).or_hint(hint)
+        })?;
+        let known = servers.into_iter().find(|known| known.name == server);
+        Ok(known.map_or(Heard::HasNot, |known| Heard::Has(Box::new(known))))
+    }
+}
 
 /// What a hub that runs from a file made of a change.
 pub(super) enum Heard {
@@ -14,26 +58,6 @@ pub(super) enum Heard {
     Has(Box<ServerState>),
     /// It does not have the server.
     HasNot,
-}
-
-/// Tells the hub that runs from a file, if there is one, and asks how the server stands then.
-///
-/// # Errors
-/// It does not do what it is told; the file is changed all the same, which is said.
-pub(super) fn tell(
-    file: &Path,
-    server: &str,
-    change: impl FnOnce(&Hub) -> Result<(), AdminError>,
-) -> Result<Heard, Failure> {
-    let Some(hub) = Hub::find(file) else { return Ok(Heard::Nobody) };
-    let told = change(&hub).and_then(|()| hub.status());
-    let servers = told.map_err(|error| {
-        Failure::from(error).or_hint(format!("{} is changed, and the running hub is not", file.display()))
-    })?;
-    Ok(servers
-        .into_iter()
-        .find(|known| known.name == server)
-        .map_or(Heard::HasNot, |known| Heard::Has(Box::new(known))))
 }
 
 impl Heard {

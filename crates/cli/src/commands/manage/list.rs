@@ -2,8 +2,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use trunkline_config::{ConfigFile, Reach, ServerConfig};
 
-use super::FileArgs;
-use crate::admin::{Hub, ServerState};
+use super::{FileArgs, HubArgs};
+use crate::admin::ServerState;
 use crate::connect::print;
 use crate::exit::{Failure, say};
 use crate::terminal::{Sheet, table, visible_line};
@@ -19,6 +19,8 @@ pub(crate) struct ServersArgs {
     #[arg(verbatim_doc_comment, short, long, conflicts_with = "json")]
     verbose: bool,
     #[command(flatten)]
+    hub: HubArgs,
+    #[command(flatten)]
     file: FileArgs,
 }
 
@@ -32,7 +34,7 @@ pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
 
 fn list(args: &ServersArgs) -> Result<(), Failure> {
     let path = args.file.path()?;
-    let report = Hub::find(&path).map(|hub| hub.report()).transpose()?;
+    let report = args.hub.find(&path)?.map(|hub| hub.report()).transpose()?;
     let servers = match &report {
         Some(report) => report.servers.clone(),
         None => of_file(&args.file.read()?),

@@ -9,4 +9,4 @@ pub(crate) mod remove;
 pub(crate) mod switch;
 
 pub(crate) use self::file::FileArgs;
-use self::hub::tell;
+pub(crate) use self::hub::HubArgs;

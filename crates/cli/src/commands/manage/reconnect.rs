@@ -1,9 +1,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::FileArgs;
 use super::hub::standing;
-use crate::admin::Hub;
+use super::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Exit, Failure, say};
 use crate::schema::did_you_mean;
@@ -16,6 +15,8 @@ use crate::schema::did_you_mean;
 pub(crate) struct ReconnectArgs {
     /// The name of the server
     name: String,
+    #[command(flatten)]
+    hub: HubArgs,
     #[command(flatten)]
     file: FileArgs,
 }
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &ReconnectArgs) -> Result<(), Failure> {
 
 fn reconnect(args: &ReconnectArgs) -> Result<(), Failure> {
     let path = args.file.path()?;
-    let hub = Hub::find(&path).ok_or_else(|| {
+    let hub = args.hub.find(&path)?.ok_or_else(|| {
         Failure::new(Exit::Unreachable, format!("no hub runs from {}", path.display()))
             .hint("`trunkline serve` starts one")
     })?;

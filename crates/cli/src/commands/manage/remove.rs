@@ -2,7 +2,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::file::save;
-use super::{FileArgs, tell};
+use super::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Failure, say};
 
@@ -12,6 +12,8 @@ use crate::exit::{Failure, say};
 pub(crate) struct RemoveArgs {
     /// The name of the server
     name: String,
+    #[command(flatten)]
+    hub: HubArgs,
     #[command(flatten)]
     file: FileArgs,
 }
@@ -29,7 +31,7 @@ fn remove(args: &RemoveArgs) -> Result<(), Failure> {
     let path = editor.file().path().to_owned();
     editor.remove(&args.name)?;
     save(editor)?;
-    let heard = tell(&path, &args.name, |hub| hub.reload().map(drop))?;
+    let heard = args.hub.tell(&path, &args.name, |hub| hub.reload().map(drop))?;
     if args.file.json {
         let done = json!({ "server": args.name, "done": "removed", "file": path, "hub": heard.to_json() });
         return print(&format!("{done}\n"));

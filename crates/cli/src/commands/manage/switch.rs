@@ -2,7 +2,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::file::save;
-use super::{FileArgs, tell};
+use super::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Failure, say};
 
@@ -12,6 +12,8 @@ use crate::exit::{Failure, say};
 pub(crate) struct EnableArgs {
     /// The name of the server
     name: String,
+    #[command(flatten)]
+    hub: HubArgs,
     #[command(flatten)]
     file: FileArgs,
 }
@@ -25,6 +27,8 @@ pub(crate) struct DisableArgs {
     /// The name of the server
     name: String,
     #[command(flatten)]
+    hub: HubArgs,
+    #[command(flatten)]
     file: FileArgs,
 }
 
@@ -33,7 +37,7 @@ pub(crate) struct DisableArgs {
 /// # Errors
 /// There is none of the name, or the file cannot be changed.
 pub(crate) fn enable(args: &EnableArgs) -> Result<(), Failure> {
-    switch(&args.name, &args.file, true).map_err(|failure| failure.in_form(args.file.json))
+    switch(&args.name, &args.file, &args.hub, true).map_err(|failure| failure.in_form(args.file.json))
 }
 
 /// Switches a server off.
@@ -41,10 +45,10 @@ pub(crate) fn enable(args: &EnableArgs) -> Result<(), Failure> {
 /// # Errors
 /// There is none of the name, or the file cannot be changed.
 pub(crate) fn disable(args: &DisableArgs) -> Result<(), Failure> {
-    switch(&args.name, &args.file, false).map_err(|failure| failure.in_form(args.file.json))
+    switch(&args.name, &args.file, &args.hub, false).map_err(|failure| failure.in_form(args.file.json))
 }
 
-fn switch(name: &str, file: &FileArgs, on: bool) -> Result<(), Failure> {
+fn switch(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(), Failure> {
     let mut editor = file.edit()?;
     let path = editor.file().path().to_owned();
     if on {
@@ -54,7 +58,7 @@ fn switch(name: &str, file: &FileArgs, on: bool) -> Result<(), Failure> {
     }
     let changed = save(editor)?;
     // The hub may have read the file already, or may have been switched by hand: what it has is what is asked for here.
-    let heard = tell(&path, name, |hub| hub.reload().and_then(|_| hub.toggle(name, on)).map(drop))?;
+    let heard = hub.tell(&path, name, |hub| hub.reload().and_then(|_| hub.toggle(name, on)).map(drop))?;
     let done = match (on, changed) {
         (true, true) => "enabled",
         (true, false) => "enabled already",

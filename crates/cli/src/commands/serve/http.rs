@@ -48,6 +48,10 @@ pub(super) async fn serve(
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }
+    #[cfg(unix)]
+    if let Some(descriptor) = args.ready_fd {
+        tell_ready(descriptor, address)?;
+    }
     announce(serving, address, warning);
     let keeping = serving.begin().await;
     let drained = tokio::select! {
@@ -63,6 +67,20 @@ pub(super) async fn serve(
         Drained::Aborted(calls) => calls,
     };
     super::outcome(departure.cut_short(), aborted, edge.grace)
+}
+
+/// Writes the address to a descriptor that whoever started us has open.
+///
+/// It is opened anew by its name, since no number of a descriptor can be trusted to be one; ours stays open until we end.
+#[cfg(unix)]
+fn tell_ready(descriptor: u32, address: SocketAddr) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let opened = std::fs::OpenOptions::new().append(true).open(format!("/dev/fd/{descriptor}"));
+    let written = opened.and_then(|mut file| writeln!(file, "{address}"));
+    written.map_err(|error| {
+        Failure::configuration(format!("descriptor {descriptor} cannot be written to: {error}"))
+            .hint("give one that is open for writing, as `--ready-fd 3 3>FILE` does")
+    })
 }
 
 fn claim(path: &Path) -> Result<PortFile, Failure> {
@@ -172,7 +190,7 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
         tls: !http.tls.is_empty(),
     };
     if let Some(gateway) = serving.gateway() {
-        gateway.set_url(banner.url());
+        gateway.set_url(banner.url(), address.port());
     }
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");

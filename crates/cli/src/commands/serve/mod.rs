@@ -36,13 +36,20 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let mut options = args.edge.host_options(&departure)?;
         let metrics = place.count(&mut options);
         options.env = args.env();
+        let audit = offer.audit(args)?;
+        if let Some(audit) = &audit {
+            options.layers = options.layers.with(audit.clone());
+        }
         let host = offer.host(options)?;
         let serving = Serving {
             follows: Some(&offer),
             ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
         };
         let served = serving.serve(place, signals).await;
-        offer.end().await;
+        offer.end(serving.departure.cut_short().is_some()).await;
+        if let Some(audit) = audit {
+            audit.close();
+        }
         served
     })
 }
@@ -175,6 +182,15 @@ fn outcome(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result
             Err(Failure::new(Exit::Failed, lost).hint(format!("`--grace` gives them longer than {grace:?}")))
         }
     }
+}
+
+/// Returns the JSON Schema of the table `[serve]`.
+#[cfg(test)]
+pub(crate) fn table_schema() -> schemars::Schema {
+    let mut schema = schemars::schema_for!(plan::ServeTable);
+    schema.remove("$schema");
+    schema.remove("title");
+    schema
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use trunkline_server::{Host, HostOptions};
 use super::ServeArgs;
 use super::gateway::{Gateway, begin};
 use super::plan::Source;
+use crate::audit::{Arguments, Audit};
 use crate::builtin::{self, Builtin};
 use crate::exit::{Exit, Failure};
 
@@ -28,13 +29,40 @@ impl Offer {
         let source = if args.no_config { None } else { Source::of(args.config.as_deref()) };
         match source {
             Some(source) => {
-                let gateway = Gateway::new(args, source.read()?)?;
+                let plan = source.read()?;
+                for note in plan.file.notes() {
+                    tracing::info!("{note}");
+                }
+                let gateway = Gateway::new(args, plan)?;
                 let servers = gateway.prepare(&gateway.plan())?;
                 Ok(Self::Hub(gateway, servers))
             }
             None if args.builtin.is_empty() => Ok(Self::Builtin(Builtin::ALL.to_vec())),
             None => Ok(Self::Builtin(args.builtin.clone())),
         }
+    }
+
+    /// Opens the file to which a line for each call is appended, if somebody wants that.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn audit(&self, args: &ServeArgs) -> Result<Option<Audit>, Failure> {
+        let said = self.gateway().map(|gateway| gateway.plan().audit.clone()).unwrap_or_default();
+        let Some(file) = args.audit.clone().or(said.file) else { return Ok(None) };
+        let written = args.audit_arguments || said.arguments;
+        let arguments = if written { Arguments::Written } else { Arguments::Counted };
+        let audit = Audit::open(&file, arguments).map_err(|error| {
+            Failure::configuration(format!("audit log {} cannot be opened: {error}", file.display()))
+                .hint("give a file in a folder that exists and that you may write to")
+        })?;
+        Ok(Some(match self.gateway() {
+            Some(gateway) => {
+                // What the hub keeps must not keep the hub.
+                gateway.set_audit(audit.clone());
+                audit.with_index(gateway.clone())
+            }
+            None => audit,
+        }))
     }
 
     /// Makes it ready to be served.
@@ -78,9 +106,11 @@ impl Offer {
         }
     }
 
-    /// Ends every program that was started.
-    pub(super) async fn end(&self) {
-        if let Some(gateway) = self.gateway() {
+    /// Ends every program that was started. Who is in a hurry does not wait for them: without us they are ended.
+    pub(super) async fn end(&self, in_a_hurry: bool) {
+        let Some(gateway) = self.gateway() else { return };
+        gateway.leave();
+        if !in_a_hurry {
             gateway.shutdown().await;
         }
     }

@@ -55,6 +55,12 @@ pub(crate) struct ServeArgs {
     /// from the file; a socket for this user alone
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub(super) admin_socket: Option<PathBuf>,
+    /// Append a line of JSON for each call to a file
+    #[arg(long, value_name = "FILE")]
+    pub(super) audit: Option<PathBuf>,
+    /// Write the arguments of calls into it too
+    #[arg(long)]
+    pub(super) audit_arguments: bool,
     /// A variable that tools may see: of this process over standard input,
     /// of the caller's X-Env-NAME header over HTTP; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
@@ -78,6 +84,14 @@ pub(crate) struct EdgeArgs {
     /// Take roots from clientInfo too, where some old clients put them
     #[arg(long)]
     pub(super) compat_clientinfo_roots: bool,
+    /// Refuse what a legacy client asks for before it has sent
+    /// notifications/initialized
+    #[arg(verbatim_doc_comment, long)]
+    pub(super) strict: bool,
+    /// Tell a legacy client the id of its session in _meta of the answer to
+    /// initialize too, as trunkline/sessionId
+    #[arg(verbatim_doc_comment, long)]
+    pub(super) session_in_meta: bool,
     #[command(flatten)]
     pub(super) http: HttpArgs,
     #[command(flatten)]
@@ -144,6 +158,10 @@ pub(crate) struct HttpArgs {
     /// A file to write the address to when ready
     #[arg(long, value_name = "FILE")]
     pub(super) port_file: Option<PathBuf>,
+    /// An open descriptor to write the address to when ready, on one line
+    #[cfg(unix)]
+    #[arg(long, value_name = "N")]
+    pub(super) ready_fd: Option<u32>,
 }
 
 impl ServeArgs {
@@ -174,6 +192,8 @@ impl EdgeArgs {
             layers: Layers::new().with(Trace::new()),
             shutdown: departure.shutdown().clone(),
             client_info_roots: self.compat_clientinfo_roots,
+            strict: self.strict,
+            session_in_meta: self.session_in_meta,
             ..HostOptions::default()
         })
     }

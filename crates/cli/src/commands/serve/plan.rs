@@ -5,8 +5,9 @@ use trunkline_config::{ConfigFile, Problem, Reach, Section, ServerConfig, Start,
 use trunkline_hub::NameTemplate;
 
 use super::gateway::OWN;
-use crate::described::{FromFile, misconfigured};
+use crate::described::FromFile;
 use crate::exit::Failure;
+use crate::misconfigured::misconfigured;
 
 /// Everything that a configuration file says, read and checked whole.
 #[derive(Debug)]
@@ -16,6 +17,17 @@ pub(super) struct Plan {
     pub(super) servers: Vec<ServerConfig>,
     pub(super) described: FromFile,
     pub(super) names: Option<NameTemplate>,
+    pub(super) audit: AuditTable,
+}
+
+/// The table `[audit]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct AuditTable {
+    /// The file, counted from the folder of the configuration.
+    pub(super) file: Option<PathBuf>,
+    /// Whether arguments are written.
+    pub(super) arguments: bool,
 }
 
 /// Where a plan is read from.
@@ -58,8 +70,9 @@ impl Source {
 
 /// The table `[serve]`.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-struct ServeTable {
+pub(super) struct ServeTable {
     /// How tools and prompts of servers are called.
     names: Option<String>,
 }
@@ -79,8 +92,13 @@ impl Plan {
         }
         let described = FromFile::of(&file, &mut problems);
         let names = file.section("serve").and_then(|section| names(&section, &mut problems));
+        let audit = file.section("audit").map(|section| section.read::<AuditTable>()).transpose();
+        let mut audit = audit.map_err(|problem| problems.push(problem)).ok().flatten().unwrap_or_default();
+        if let (Some(path), Some(folder)) = (&mut audit.file, file.path().parent()) {
+            *path = folder.join(&*path);
+        }
         if problems.is_empty() {
-            return Ok(Self { source, file, servers, described, names });
+            return Ok(Self { source, file, servers, described, names, audit });
         }
         Err(misconfigured(&problems))
     }

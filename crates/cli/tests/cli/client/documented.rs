@@ -15,7 +15,12 @@ const ADDRESS: &str = "127.0.0.1:7411";
 fn transcripts_are_what_the_command_prints() {
     let shop = Peer::serving(&shop());
     let (_clock, clock) = Running::serve("documented", &[]);
-    let here = folder("documented_here");
+    let home = folder("documented_home");
+    let here = home.join("shop");
+    std::fs::create_dir_all(&here).unwrap();
+    std::fs::create_dir_all(home.join(".cursor")).unwrap();
+    let cursor = include_str!("../../../../config/tests/samples/cursor.mcp.json");
+    file(&home, ".cursor/mcp.json", cursor, 0o600);
     let json = format!(
         r#"{{ "mcpServers": {{
             "shop": {{ "url": "{}" }},
@@ -34,7 +39,8 @@ fn transcripts_are_what_the_command_prints() {
             let printed = run_together(&words(&command), &here);
             let printed =
                 printed.replace(&clock.to_string(), ADDRESS).replace(&shop.url(), "https://shop.example/mcp");
-            printed.replace(here.to_str().unwrap(), "/home/ann/shop")
+            let printed = printed.replace(env!("CARGO_BIN_EXE_trunkline"), "/usr/bin/trunkline");
+            printed.replace(home.to_str().unwrap(), "/home/ann")
         });
         if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
             std::fs::write(&path, replayed).unwrap();

@@ -1,6 +1,7 @@
 //! The hub as its users meet it: a folder with a file, servers that are real processes, and clients that work meanwhile.
 
 mod admin;
+mod audit;
 mod morning;
 mod ready;
 mod reload;
@@ -125,4 +126,10 @@ fn process_with(parent: u32, word: &str) -> Option<i32> {
 fn command_line(id: i32) -> String {
     let bytes = std::fs::read(Path::new("/proc").join(id.to_string()).join("cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// Reports whether a process has ended; that nobody has asked yet how is none of its doing.
+fn is_gone(id: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    status.is_empty() || status.contains("State:\tZ")
 }

@@ -86,3 +86,33 @@ fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
     running.wait_for("added `a`");
     assert!(tools(address).contains(&"a__echo".to_owned()));
 }
+
+#[test]
+fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
+    let file_of = |name: &str| mcp_json(&[(name, builtin("echo"))]);
+    let place = Place::new("hub_in_place", "mcp.json", &file_of("a"));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    std::fs::write(place.path(), file_of("b")).unwrap();
+    running.wait_for("added `b`; removed `a`");
+    assert_eq!(tools(address), ["b__echo"]);
+    drop(running);
+
+    let linked = Place::new("hub_link", "mcp.json", &file_of("a"));
+    let (first, second) = (linked.folder.join("first"), linked.folder.join("second"));
+    for (folder, name) in [(&first, "c"), (&second, "d")] {
+        std::fs::create_dir(folder).unwrap();
+        file(folder, "mcp.json", &file_of(name), 0o600);
+    }
+    let point_to = |folder: &Path| {
+        let link = linked.folder.join("link");
+        std::os::unix::fs::symlink(folder.join("mcp.json"), &link).unwrap();
+        std::fs::rename(link, linked.path()).unwrap();
+    };
+    point_to(&first);
+    let (mut running, address) = linked.serve(&[]);
+    assert_eq!(tools(address), ["c__echo"]);
+    point_to(&second);
+    running.wait_for("added `d`; removed `c`");
+    assert_eq!(tools(address), ["d__echo"]);
+}

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use trunkline_client::protocol::Revision;
-use trunkline_client::transport::{Opener, Target};
+use trunkline_client::transport::{Opener, Target, memory};
 use trunkline_client::{BoxFuture, Builder, Client, Error};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName, Start};
 use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
 use trunkline_server::{Host, HostOptions, Server, ServerHandle, Shutdown};
+use trunkline_session::Principal;
 
 /// Servers in this process by their names, each of which can be slow, dead or replaced.
 #[derive(Clone, Default)]
@@ -25,6 +26,23 @@ struct House {
     /// Whether whoever visits is let in.
     door: watch::Sender<bool>,
     visits: Arc<AtomicUsize>,
+    guests: Arc<AtomicUsize>,
+}
+
+/// One connection to a server, for as long as it is there.
+struct Guest(Arc<AtomicUsize>);
+
+impl Guest {
+    fn enter(guests: &Arc<AtomicUsize>) -> Self {
+        guests.fetch_add(1, Ordering::SeqCst);
+        Self(guests.clone())
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Town {
@@ -39,7 +57,20 @@ impl Town {
         let options = HostOptions::default();
         let shutdown = options.shutdown.clone();
         let host = Host::new(handle.clone(), options).unwrap();
-        self.put(name, Ok(host.into()), Some(shutdown), Some(pin));
+        let guests =
+            self.houses.lock().unwrap().get(name).map(|house| house.guests.clone()).unwrap_or_default();
+        let counted = guests.clone();
+        let opener = Opener::new(name, move || {
+            let (ours, theirs) = memory(64);
+            let (host, guest) = (host.clone(), Guest::enter(&counted));
+            tokio::spawn(async move {
+                let _ = host.channel(ours, Principal::Process).await;
+                drop(guest);
+            });
+            std::future::ready(Ok(theirs))
+        });
+        self.put(name, Ok(opener.into()), Some(shutdown), Some(pin));
+        self.houses.lock().unwrap().get_mut(name).unwrap().guests = guests;
     }
 
     /// Lets something that opens channels live here.
@@ -63,7 +94,7 @@ impl Town {
         let before = houses.get(name);
         let visits = before.map(|house| house.visits.clone()).unwrap_or_default();
         let door = before.map_or_else(|| watch::Sender::new(true), |house| house.door.clone());
-        houses.insert(name.to_owned(), House { target, shutdown, pin, door, visits });
+        houses.insert(name.to_owned(), House { target, shutdown, pin, door, visits, guests: Arc::default() });
     }
 
     /// Ends every connection to a server, which is there again for whoever connects anew.
@@ -91,6 +122,11 @@ impl Town {
     pub(crate) fn visits(&self, name: &str) -> usize {
         let houses = self.houses.lock().unwrap();
         houses.get(name).map_or(0, |house| house.visits.load(Ordering::SeqCst))
+    }
+
+    /// Reports whether nobody is connected to a server.
+    pub(crate) fn is_left_alone(&self, name: &str) -> bool {
+        self.houses.lock().unwrap().get(name).is_none_or(|house| house.guests.load(Ordering::SeqCst) == 0)
     }
 
     /// Makes a hub whose servers live here.

@@ -150,6 +150,9 @@ fn at_the_edge(
 ) -> Result<Option<Reply>, Refusal> {
     match method {
         Method::Ping => {}
+        _ if core.strict && !session.is_confirmed() => {
+            return Err(Refusal::INVALID_REQUEST.because("send `notifications/initialized` first"));
+        }
         Method::Initialize => {
             return Err(
                 Refusal::INVALID_REQUEST.because("the session is already initialized; open another one")
@@ -247,7 +250,11 @@ fn notified(session: &LiveSession, note: &Notification) {
                 session.cancel(&id);
             }
         }
-        "notifications/initialized" | "notifications/roots/list_changed" => session.keep().roots.refresh(),
+        "notifications/initialized" => {
+            session.confirm();
+            session.keep().roots.refresh();
+        }
+        "notifications/roots/list_changed" => session.keep().roots.refresh(),
         _ => {}
     }
 }

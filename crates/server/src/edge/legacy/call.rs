@@ -6,10 +6,10 @@ use std::time::Duration;
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
 use trunkline_protocol::{Id, Method, Refusal, emit};
-use trunkline_session::SessionId;
 
 use super::super::{Answer, Event, Exchange};
 use super::live::LiveSession;
+use super::pages::Pages;
 use super::{ID_IN_USE, refuse};
 use crate::call::{AskError, Call, Context, Continuation, Outcome, Round, Running, Step};
 use crate::core::{Core, InFlight};
@@ -29,6 +29,10 @@ pub(crate) struct LegacyCall {
     entered: bool,
     outgoing: VecDeque<String>,
     questions: Vec<Id>,
+    /// Made with the first page that is asked for.
+    pages: Option<Pages>,
+    /// How the call ended, while there is still something to be said before that.
+    ended: Option<Result<Outcome, Refusal>>,
     in_flight: InFlight,
 }
 
@@ -48,6 +52,8 @@ impl LegacyCall {
             entered: false,
             outgoing: VecDeque::new(),
             questions: Vec::new(),
+            pages: None,
+            ended: None,
             in_flight,
         })
     }
@@ -96,7 +102,7 @@ impl LegacyCall {
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
             let params = question
-                .to_legacy(dialect, || SessionId::random().to_string())
+                .to_legacy(dialect, || self.pages.get_or_insert_default().put(&question))
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
             let is_roots = matches!(question, Question::Roots);
             let put =
@@ -120,16 +126,32 @@ impl LegacyCall {
         let Continuation::Portable(bytes) = round.then;
         let (handler, method) = (self.in_flight.core().handler.clone(), self.method);
         let context = Context::new(shared.clone());
+        let mut questions = round.questions;
+        let has_pages = questions.iter().any(|(_, question)| matches!(question, Question::Url(_)));
+        let pages = has_pages.then(|| self.pages.get_or_insert_default().clone());
+        let agreed = pages.as_ref().map(|pages| pages.take_agreed(&mut questions)).unwrap_or_default();
         let again = async move {
-            if round.questions.is_empty() {
+            if questions.is_empty() {
                 tokio::time::sleep(CALL_AGAIN_AFTER).await;
             }
-            if let Err(error) = context.shared().collect(round.questions).await {
+            let asked = pages.as_ref().map(|_| questions.clone()).unwrap_or_default();
+            if let Err(error) = context.shared().collect(questions).await {
                 return refused_question(method, &error);
+            }
+            if let Some(pages) = pages {
+                pages.note(&asked, &context.shared().answers());
+                context.shared().offer_kept_answers(agreed);
             }
             handler.call(Call { method, continuation: Some(bytes), context }).await
         };
         self.running = Some(Running::from_future(shared, Box::pin(again)));
+    }
+
+    /// Tells the client of pages that nobody asks for any more.
+    fn complete_pages(&mut self, still_asked: &[(String, Question)]) {
+        if let Some(pages) = &self.pages {
+            self.outgoing.extend(pages.complete(still_asked));
+        }
     }
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
@@ -167,6 +189,9 @@ impl Exchange for LegacyCall {
             if let Some(message) = self.outgoing.pop_front() {
                 return Poll::Ready(Event::Message(message));
             }
+            if let Some(outcome) = self.ended.take() {
+                return Poll::Ready(Event::Answer(self.finish(outcome)));
+            }
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
             let step = running.poll_step(cx);
             if goes_on(&step) && !self.enter() {
@@ -182,8 +207,14 @@ impl Exchange for LegacyCall {
                 }
                 Step::Release(_) => continue,
                 Step::Ask(questions) => self.put(questions),
-                Step::Done(Ok(Outcome::Ask(round))) => self.ask_and_call_again(round),
-                Step::Done(outcome) => return Poll::Ready(Event::Answer(self.finish(outcome))),
+                Step::Done(Ok(Outcome::Ask(round))) => {
+                    self.complete_pages(&round.questions);
+                    self.ask_and_call_again(round);
+                }
+                Step::Done(outcome) => {
+                    self.complete_pages(&[]);
+                    self.ended = Some(outcome);
+                }
                 Step::Cancelled => {
                     self.running = None;
                     return Poll::Ready(Event::Nothing);

@@ -11,6 +11,9 @@ pub(crate) struct Handshake {
     pub(crate) answer: String,
 }
 
+/// Where the answer has the session's id, for clients that want it there.
+const SESSION_ID: &str = "trunkline/sessionId";
+
 /// Reads `initialize` and makes its answer.
 pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) -> Result<Handshake, Refusal> {
     let requested = request.params.text("protocolVersion")?;
@@ -24,8 +27,9 @@ pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) ->
         Some(raw) if raw.kind() == JsonKind::Object => raw.detached(),
         Some(_) => return Err(Refusal::INVALID_PARAMS.because("`capabilities` must be an object")),
     };
+    let id = SessionId::random();
     let record = SessionRecord {
-        id: SessionId::random(),
+        id,
         principal,
         revision,
         capabilities,
@@ -33,7 +37,11 @@ pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) ->
         log_level: None,
         created: now(),
     };
-    let answer = core.result(&request.id, &Reply::Object(describe(core, revision)), revision);
+    let mut described = describe(core, revision);
+    if core.session_in_meta {
+        described.set("_meta", Raw::from(serde_json::json!({ SESSION_ID: id.to_string() })));
+    }
+    let answer = core.result(&request.id, &Reply::Object(described), revision);
     Ok(Handshake { record, answer })
 }
 

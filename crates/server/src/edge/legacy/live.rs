@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -24,6 +24,8 @@ pub(crate) struct LiveSession {
     level: AtomicU8,
     used: AtomicU64,
     told_store: AtomicU64,
+    /// The client has said that it is initialized.
+    confirmed: AtomicBool,
     keep: Arc<SessionKeep>,
     desk: Mutex<Desk>,
     _present: Present,
@@ -79,6 +81,7 @@ impl LiveSession {
             level: AtomicU8::new(level as u8),
             used: AtomicU64::new(now.0),
             told_store: AtomicU64::new(now.0),
+            confirmed: AtomicBool::new(false),
             keep: Arc::new(keep),
             desk: Mutex::default(),
             _present: Present::session(),
@@ -125,6 +128,15 @@ impl LiveSession {
             progress_token,
             env: self.keep.env.clone(),
         }
+    }
+
+    /// Takes note that the client has said that it is initialized.
+    pub(crate) fn confirm(&self) {
+        self.confirmed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.confirmed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn level(&self) -> Option<Level> {

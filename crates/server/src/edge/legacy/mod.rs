@@ -5,6 +5,7 @@ mod call;
 mod exchange;
 mod initialize;
 mod live;
+mod pages;
 mod sessions;
 mod stand;
 

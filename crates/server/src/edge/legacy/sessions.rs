@@ -105,6 +105,8 @@ impl Sessions {
         let keep = SessionKeep::new(&self.core, &record, Env::NONE, None);
         keep.roots.refresh();
         let session = Arc::new(LiveSession::new(record, keep, now));
+        // A client that comes back has said so to whoever opened the session.
+        session.confirm();
         Ok(self.live.entry(id).or_insert(session).value().clone())
     }
 

@@ -29,6 +29,9 @@ impl Gateway {
                 () = watch.changed() => false,
                 () = hangups.next() => true,
             };
+            if let Some(audit) = self.inner.audit.get().filter(|_| asked) {
+                audit.reopen();
+            }
             let gateway = self.clone();
             // A server that is slow to start must not keep the next change waiting.
             tokio::spawn(async move { gateway.reread(asked).await });

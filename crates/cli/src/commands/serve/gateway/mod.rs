@@ -4,6 +4,7 @@ mod admin;
 mod follow;
 mod keep;
 mod listing;
+#[cfg(unix)]
 mod manage;
 mod own;
 mod reload;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use trunkline_config::ServerConfig;
 use trunkline_hub::{Applied, Hub, HubLimits, HubOptions, State, Status};
 use trunkline_server::Limits;
+use trunkline_server::protocol::Method;
 
 use self::admin::Socket;
 use self::follow::Hangups;
@@ -25,6 +27,7 @@ use self::own::Own;
 use self::wiring::Wiring;
 use super::ServeArgs;
 use super::plan::Plan;
+use crate::audit::{Audit, Index};
 use crate::builtin::Builtin;
 use crate::exit::{Exit, Failure};
 use crate::terminal::visible_line;
@@ -52,6 +55,8 @@ struct Inner {
     socket: Option<Socket>,
     /// Where the hub is served, if that is an address.
     url: OnceLock<String>,
+    /// Where calls are noted down, if anywhere.
+    audit: OnceLock<Audit>,
     /// Whether standard error carries JSON lines and so nothing else.
     stderr_is_json: bool,
 }
@@ -80,6 +85,7 @@ impl Gateway {
             hangups: Mutex::new(Some(hangups)),
             socket: Socket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
+            audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
             plan: Mutex::new(Arc::new(plan)),
         };
@@ -100,9 +106,16 @@ impl Gateway {
     }
 
     /// Notes where the hub is served.
-    pub(super) fn set_url(&self, url: String) {
+    pub(super) fn set_url(&self, url: String, port: u16) {
+        self.inner.wiring.set_port(port);
         // It is served at one address only.
         let _ = self.inner.url.set(url);
+    }
+
+    /// Notes where calls are noted down.
+    pub(super) fn set_audit(&self, audit: Audit) {
+        // There is one for as long as the hub.
+        let _ = self.inner.audit.set(audit);
     }
 
     /// Makes what trunkline has itself as a plan says, and returns all servers of the hub.
@@ -159,6 +172,13 @@ impl Gateway {
         self.inner.hub.status().into_iter().filter(|status| status.name != OWN).collect()
     }
 
+    /// Lets nobody who runs the hub find it any more.
+    pub(super) fn leave(&self) {
+        if let Some(socket) = &self.inner.socket {
+            socket.take_away();
+        }
+    }
+
     /// Ends every connection, and with it every program that was started.
     pub(super) async fn shutdown(&self) {
         self.inner.hub.shutdown().await;
@@ -172,6 +192,17 @@ fn is_well(status: &Status) -> bool {
         // It was there, and rests.
         State::Pending => status.starts > 0,
         _ => false,
+    }
+}
+
+impl Index for Gateway {
+    fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)> {
+        let (server, item) = self.inner.hub.owner_of(method, name)?;
+        Some((server.to_string(), item))
+    }
+
+    fn rule_against(&self, tool: &str) -> Option<String> {
+        self.plan().described.rule_against(tool)
     }
 }
 

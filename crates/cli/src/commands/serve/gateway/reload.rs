@@ -17,6 +17,7 @@ impl Gateway {
     ///
     /// # Errors
     /// What is wrong with the file; nothing has changed.
+    #[cfg(unix)]
     pub(super) async fn reload(&self) -> Result<Applied, Failure> {
         let turn = self.inner.turn.lock().await;
         let read = self.plan().source.read();
@@ -56,6 +57,9 @@ impl Gateway {
         let before = self.plan();
         if before.names != plan.names {
             tracing::warn!("`serve.names` counts from the next start on: clients know tools by their names");
+        }
+        if before.audit != plan.audit {
+            tracing::warn!("`audit` counts from the next start on");
         }
         let found = difference(&before.servers, &plan.servers);
         let other: Vec<&ServerConfig> =

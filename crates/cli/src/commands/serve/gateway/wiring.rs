@@ -1,7 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use trunkline_client::{BoxFuture, Builder, Client, Error};
-use trunkline_config::{ServerConfig, Text};
+use trunkline_config::{Reach, ServerConfig, Text};
 use trunkline_hub::{Connector, Dial};
 use trunkline_server::{Handler, Host};
 
@@ -18,6 +18,8 @@ pub(super) struct Wiring {
     own: Mutex<Option<Own>>,
     /// What the programs that are started are told of the hubs that they are within.
     within: String,
+    /// Where this hub is served, if that is an address.
+    port: OnceLock<u16>,
 }
 
 impl Wiring {
@@ -27,6 +29,12 @@ impl Wiring {
 
     pub(super) fn own(&self) -> MutexGuard<'_, Option<Own>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes where this hub is served.
+    pub(super) fn set_port(&self, port: u16) {
+        // It is served at one address only.
+        let _ = self.port.set(port);
     }
 
     fn host_of(&self, server: &ServerConfig) -> Option<Host> {
@@ -42,11 +50,15 @@ impl Connector for Wiring {
         let mut server = server.clone();
         let line = reach(&server);
         match &mut server.reach {
-            trunkline_config::Reach::Program(program) => {
+            Reach::Program(program) => {
                 tracing::info!(server = %server.name, "starting {}", visible_line(&line));
                 program.env.insert(within::VARIABLE.to_owned(), Text::new(&*self.within));
             }
-            trunkline_config::Reach::Endpoint(_) => {
+            Reach::Endpoint(endpoint) if within::is_here(endpoint.url.expose(), self.port.get()) => {
+                let error = Error::Invalid("it is this hub itself".to_owned());
+                return Box::pin(std::future::ready(Err(error)));
+            }
+            Reach::Endpoint(_) => {
                 tracing::info!(server = %server.name, "connecting to {}", visible_line(&line));
             }
         }

@@ -28,3 +28,33 @@ pub(super) fn told(file: &Path) -> Result<String, Failure> {
     let joined = std::env::join_paths(files).unwrap_or_default();
     Ok(joined.into_string().unwrap_or_default())
 }
+
+/// Reports whether an address is that of this hub, as far as its text tells.
+pub(super) fn is_here(url: &str, port: Option<&u16>) -> bool {
+    let (Some((_, rest)), Some(port)) = (url.split_once("://"), port) else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((host, written)) = authority.rsplit_once(':') else { return false };
+    let is_loopback = ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| host.eq_ignore_ascii_case(name));
+    is_loopback && written.parse() == Ok(*port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hub_knows_its_own_address() {
+        for (url, expected) in [
+            ("http://127.0.0.1:7411/mcp", true),
+            ("ws://LOCALHOST:7411/ws", true),
+            ("http://[::1]:7411", true),
+            ("http://127.0.0.1:7412/mcp", false),
+            ("http://127.0.0.1/mcp", false),
+            ("https://example.com:7411/mcp", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_here(url, Some(&7411)), expected, "{url}");
+            assert!(!is_here(url, None));
+        }
+    }
+}

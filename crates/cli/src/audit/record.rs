@@ -1,0 +1,166 @@
+use std::time::Instant;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use trunkline_server::protocol::codec::{Dialect, Reply, write_reply};
+use trunkline_server::protocol::{Method, Raw, Refusal, Revision, Writer as JsonWriter, shorten};
+use trunkline_server::{Call, Next, Outcome};
+
+use super::{Arguments, Audit, Index};
+
+/// The most bytes of arguments that are written; longer ones are only counted.
+const LONGEST_ARGUMENTS: usize = 8 * 1024;
+
+/// One call, of which a line is written when it ends, in whatever way.
+pub(super) struct Record {
+    audit: Audit,
+    began: Instant,
+    line: Line,
+    named: Option<Named>,
+    is_open: bool,
+}
+
+/// What a call names. If nobody has it, that is whatever the caller wrote there, and may be a secret that it put in the
+/// wrong place; but a server may have to be started before it is known whose it is.
+struct Named {
+    method: Method,
+    name: String,
+    is_tool: bool,
+}
+
+/// A line, in the order in which it is written.
+#[derive(Debug, Serialize)]
+struct Line {
+    time: String,
+    principal: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    revision: &'static str,
+    method: &'static str,
+    /// The tool, the prompt or the resource, as it is called here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Whose it is, and what it is called there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<String>,
+    outcome: &'static str,
+    /// The rule by which it is not there, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    ms: u64,
+    bytes_in: usize,
+    bytes_out: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Box<RawValue>>,
+}
+
+impl Record {
+    pub(super) fn begin(audit: &Audit, call: &Call, next: &Next) -> Self {
+        let client = call.context.client();
+        let arguments = call.params().get("arguments").filter(|_| audit.arguments == Arguments::Written);
+        let line = Line {
+            time: now(),
+            principal: shorten(&call.context.principal().to_string()),
+            client: client.map(|client| format!("{} {}", shorten(&client.name), shorten(&client.version))),
+            revision: call.context.revision().as_str(),
+            method: call.method.as_str(),
+            name: None,
+            server: None,
+            item: None,
+            outcome: "cancelled",
+            rule: None,
+            ms: 0,
+            bytes_in: call.params().members.iter().map(|(key, value)| key.len() + value.as_str().len()).sum(),
+            bytes_out: 0,
+            trace: call.context.trace().map(|trace| trace.trace.to_string()),
+            arguments: arguments
+                .filter(|raw| raw.as_str().len() <= LONGEST_ARGUMENTS)
+                .and_then(|raw| RawValue::from_string(raw.as_str().to_owned()).ok()),
+        };
+        let named = Named::of(call, next);
+        Self { audit: audit.clone(), began: Instant::now(), line, named, is_open: true }
+    }
+
+    /// Writes how the call ended.
+    pub(super) fn end(mut self, answer: &Result<Outcome, Refusal>) {
+        self.line.outcome = match answer {
+            Ok(Outcome::Done(reply)) => {
+                self.line.bytes_out = length(reply);
+                if reply.is_tool_error() { "tool_error" } else { "ok" }
+            }
+            Ok(_) => "asked",
+            Err(refusal) => refusal.name(),
+        };
+        self.write();
+    }
+
+    fn write(&mut self) {
+        self.is_open = false;
+        if let Some(named) = self.named.take() {
+            named.tell(self.audit.index.as_deref(), &mut self.line);
+        }
+        self.line.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if let Ok(mut line) = serde_json::to_vec(&self.line) {
+            line.push(b'\n');
+            self.audit.writer.write(line);
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.write();
+        }
+    }
+}
+
+impl Named {
+    fn of(call: &Call, next: &Next) -> Option<Self> {
+        let name = call.name()?.into_owned();
+        let is_tool = call.method == Method::ToolsCall && next.has_tool(&name);
+        Some(Self { method: call.method, name, is_tool })
+    }
+
+    /// Says in a line what the call named and whose that is.
+    fn tell(self, index: Option<&dyn Index>, line: &mut Line) {
+        let owner = index.and_then(|index| index.owner_of(self.method, &self.name));
+        if owner.is_none() && !self.is_tool {
+            line.rule = index
+                .filter(|_| self.method == Method::ToolsCall)
+                .and_then(|index| index.rule_against(&self.name));
+            line.name = line.rule.is_some().then_some(self.name);
+            return;
+        }
+        let (server, item) = owner.unzip();
+        let shown = |name: String| match self.method {
+            // Where secrets are in an address, they are in its query.
+            Method::ResourcesRead => shorten(name.split(['?', '#']).next().unwrap_or_default()),
+            _ => name,
+        };
+        line.server = server;
+        (line.name, line.item) = (Some(shown(self.name)), item.map(shown));
+    }
+}
+
+/// Returns how many bytes a reply has.
+fn length(reply: &Reply) -> usize {
+    match reply {
+        Reply::Carried(carried) => carried.to_raw().as_str().len(),
+        Reply::List(list) => list.items.iter().map(|item| item.as_str().len() + 1).sum(),
+        other => {
+            let mut writer = JsonWriter::with_capacity(other.length_hint());
+            write_reply(other, Dialect::of(Revision::NEWEST), &Raw::EMPTY_OBJECT, &mut writer);
+            writer.len()
+        }
+    }
+}
+
+pub(super) fn now() -> String {
+    format!("{:.3}", Timestamp::now())
+}

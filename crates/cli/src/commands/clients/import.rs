@@ -1,0 +1,147 @@
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use trunkline_config::find::{Client, Import, imports};
+use trunkline_config::{Backup, Editor, Saved};
+
+use super::take::{Outcome, Verdict, take};
+use super::{client_parser, places};
+use crate::commands::manage::{FileArgs, HubArgs};
+use crate::connect::print;
+use crate::exit::{Failure, say};
+use crate::misconfigured::misconfigured;
+use crate::terminal::{pad, visible_line};
+
+/// Take over the servers of Claude Code, Claude Desktop, Cursor …
+#[derive(Debug, Args)]
+#[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Their files\n\
+are read and not changed. Without CLIENT and --all what there is is shown, and\n\
+nothing is taken. A secret that stands there in full is taken only into a file\n\
+that nobody else can read.\n\n\
+Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run")]
+pub(crate) struct ImportArgs {
+    /// The client whose servers are taken over
+    #[arg(value_parser = client_parser(), hide_possible_values = true, conflicts_with = "all")]
+    client: Option<Client>,
+    /// Take over those of every client
+    #[arg(long)]
+    all: bool,
+    /// Say what would be taken, and take nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    hub: HubArgs,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+/// Takes over servers.
+///
+/// # Errors
+/// The client that was named has none, or the file cannot be changed.
+pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    import(args).map_err(|failure| failure.in_form(args.file.json))
+}
+
+fn import(args: &ImportArgs) -> Result<(), Failure> {
+    let path = args.file.config.clone().unwrap_or_else(|| PathBuf::from("trunkline.toml"));
+    let folder = std::env::current_dir().ok();
+    let found = imports(&places()?, folder.as_deref());
+    let wanted = |import: &&Import| args.client.is_none_or(|client| client == import.client);
+    // What is taken into a client's own file is not taken from it.
+    let found: Vec<&Import> =
+        found.iter().filter(wanted).filter(|import| !is_same_file(&import.path, &path)).collect();
+    let unusable: Vec<&&Import> = found.iter().filter(|import| import.file.is_err()).collect();
+    if let (Some(client), true) = (args.client, found.len() == unusable.len()) {
+        return Err(nothing_of(client, &unusable)?);
+    }
+    let mut editor = Editor::open_or_new(&path)?;
+    let has_secrets = |import: &&Import| {
+        import
+            .file
+            .as_ref()
+            .is_ok_and(|file| file.each_server().0.iter().any(|server| !server.literal_secrets().is_empty()))
+    };
+    if found.iter().any(has_secrets) {
+        editor = editor.private();
+    }
+    let hub = args.hub.find(&path)?;
+    let own = hub.as_ref().and_then(|hub| hub.report().ok()?.url);
+    let verdicts = take(&mut editor, &found, own.as_deref());
+    let only_looks = args.dry_run || (args.client.is_none() && !args.all);
+    let taken = verdicts.iter().filter(|verdict| verdict.outcome == Outcome::Taken).count();
+    let mut is_told = false;
+    if !only_looks && editor.save(Backup::Skip)? != Saved::Unchanged {
+        is_told = hub.is_some();
+        hub.map(|hub| hub.reload()).transpose()?;
+    }
+    let problems = unusable.iter().filter_map(|import| Some((import, import.file.as_ref().err()?)));
+    if args.file.json {
+        let servers: Vec<_> = verdicts.iter().map(|verdict| verdict.to_json(&path)).collect();
+        let problems = problems.map(|(import, error)| {
+            json!({ "client": import.client.as_str(), "path": import.path, "reason": error.to_string() })
+        });
+        let problems: Vec<_> = problems.collect();
+        let told = json!({
+            "file": path, "taken": taken, "written": !only_looks && taken > 0, "servers": servers,
+            "problems": problems,
+        });
+        return print(&format!("{told}\n"));
+    }
+    print(&as_lines(&verdicts, &path))?;
+    for (import, error) in problems {
+        say(&format!("{} cannot be used: {}\n", import.client, visible_line(&error.to_string())));
+    }
+    say(&format!("{}\n", summary(taken, verdicts.len(), only_looks, args.dry_run, is_told, &path)));
+    Ok(())
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| std::fs::canonicalize(path).ok();
+    whole(one).is_some() && whole(one) == whole(other)
+}
+
+/// Says that a client has no servers, or none that can be read.
+fn nothing_of(client: Client, unusable: &[&&Import]) -> Result<Failure, Failure> {
+    if let Some(error) = unusable.iter().find_map(|import| import.file.as_ref().err()) {
+        return Ok(misconfigured(error.problems()));
+    }
+    let places = places()?;
+    let user = client.user_file(&places).display().to_string();
+    let project = client.project_file().map(|file| format!(" and {file}")).unwrap_or_default();
+    Ok(Failure::configuration(format!("no servers of {client} were found"))
+        .hint(format!("it was looked for at {user}{project}")))
+}
+
+/// Writes a line for each server, and one for each thing that is to be known about it.
+fn as_lines(verdicts: &[Verdict], path: &Path) -> String {
+    let width = verdicts.iter().map(|verdict| verdict.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for verdict in verdicts {
+        let name = pad(&visible_line(&verdict.name), width);
+        let why = verdict.outcome.reason(path).unwrap_or_else(|| verdict.how.clone());
+        let word = pad(verdict.outcome.word(), 7);
+        text.push_str(&format!("{word}  {name}  ({}) {}\n", verdict.from, visible_line(&why)));
+        for note in &verdict.notes {
+            text.push_str(&format!("{}{}\n", " ".repeat(width + 11), visible_line(note)));
+        }
+    }
+    text
+}
+
+fn summary(taken: usize, all: usize, only_looks: bool, dry_run: bool, is_told: bool, path: &Path) -> String {
+    let path = path.display();
+    let (servers, were) = match taken {
+        1 => ("1 server".to_owned(), "was"),
+        several => (format!("{several} servers"), "were"),
+    };
+    match (taken, only_looks) {
+        (0, _) if all == 0 => "no client has any servers".to_owned(),
+        (0, _) => format!("nothing was added to {path}"),
+        (_, true) if dry_run => format!("{servers} would be added to {path}; nothing was written"),
+        (_, true) => format!("nothing was written; `trunkline import --all` adds {servers} to {path}"),
+        (_, false) if is_told => format!("{servers} {were} added to {path}, and the running hub was told"),
+        (_, false) => format!("{servers} {were} added to {path}; `trunkline serve` serves what is there"),
+    }
+}

@@ -1,0 +1,311 @@
+//! `import` and `install`: the files of clients, in every dialect, where each of them has its own.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::process::{Finished, file, folder, run_at_home};
+
+/// The clients that have a file of a person, with a sample of it and the path within a home folder.
+const CLIENTS: &[(&str, &str, &str)] = &[
+    ("claude-code", "claude.json", ".claude.json"),
+    ("claude-desktop", "claude_desktop_config.json", ".config/Claude/claude_desktop_config.json"),
+    ("cursor", "cursor.mcp.json", ".cursor/mcp.json"),
+    ("vscode", "vscode.mcp.json", ".config/Code/User/mcp.json"),
+    ("windsurf", "windsurf_mcp_config.json", ".codeium/windsurf/mcp_config.json"),
+];
+
+/// A file as a client writes it.
+fn sample(name: &str) -> String {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/tests/samples");
+    std::fs::read_to_string(samples.join(name)).unwrap()
+}
+
+/// Makes a home folder in which every client has a file, and a folder of a project in it.
+fn home(test: &str) -> PathBuf {
+    let home = folder(test);
+    for (_, name, path) in CLIENTS {
+        let path = home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let text = sample(name).replace("/home/ann/shop", home.to_str().unwrap());
+        file(path.parent().unwrap(), path.file_name().unwrap().to_str().unwrap(), &text, 0o600);
+    }
+    file(&home, ".mcp.json", &sample("claude_code.mcp.json"), 0o644);
+    home
+}
+
+const VARIABLES: &[(&str, &str)] = &[("GITHUB_TOKEN", "t"), ("STRIPE_KEY", "s"), ("CONTEXT7_KEY", "c")];
+
+#[track_caller]
+fn done(words: &[&str], home: &Path) -> String {
+    let finished = run_at_home(words, home, VARIABLES);
+    assert_eq!(finished.code, Some(0), "{words:?}: {finished:?}");
+    let told = finished.stdout + &finished.stderr;
+    assert!(!told.contains("canary"), "no secret is printed: {told}");
+    told
+}
+
+/// Runs an import and returns what became of each server, by its name and where it was found.
+#[track_caller]
+fn imported(words: &[&str], home: &Path) -> Vec<String> {
+    let told = done(&[words, &["--json"]].concat(), home);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let text = |server: &Value, key: &str| server[key].as_str().unwrap().to_owned();
+    let servers = told["servers"].as_array().unwrap();
+    servers
+        .iter()
+        .map(|server| {
+            format!("{} ({}) {}", text(server, "name"), text(server, "from"), text(server, "outcome"))
+        })
+        .collect()
+}
+
+#[test]
+fn servers_of_every_client_are_taken_over_and_told_one_by_one() {
+    let home = home("import_all");
+    let expected = [
+        "postgres (Claude Code, local) taken",
+        "github (Claude Code, project) taken",
+        "filesystem (Claude Code, project) taken",
+        "asana (Claude Code, project) taken",
+        "memory (Claude Code, user) taken",
+        "filesystem (Claude Desktop, user) different",
+        "brave-search (Claude Desktop, user) taken",
+        "figma (Cursor, user) taken",
+        "stripe (Cursor, user) taken",
+        "old (Cursor, user) taken",
+        "Perplexity (VS Code, user) unusable",
+        "playwright (VS Code, user) taken",
+        "context7 (VS Code, user) taken",
+    ];
+    let config = home.join("trunkline.toml");
+    for only_looks in [&["import"][..], &["import", "--all", "--dry-run"]] {
+        let told = imported(only_looks, &home);
+        assert_eq!(told[..expected.len()], expected, "{told:#?}");
+        assert!(!config.exists(), "{only_looks:?} writes nothing");
+    }
+    let told = imported(&["import", "--all"], &home);
+    assert_eq!(told[..expected.len()], expected, "{told:#?}");
+    // Everything that was taken is as the client has it, and can be used at once.
+    let listed = run_at_home(&["servers", "--json"], &home, VARIABLES);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let taken = told.iter().filter(|line| line.ends_with(" taken")).count();
+    let servers = listed["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), taken);
+    assert!(servers.iter().all(|server| server["state"] != "invalid"), "{listed}");
+    let text = std::fs::read_to_string(&config).unwrap();
+    for part in [
+        "[servers.postgres]\ncommand = \"uvx\"",
+        "headers = { authorization = \"Bearer ${GITHUB_TOKEN}\" }",
+        "env = { STRIPE_SECRET_KEY = \"${STRIPE_KEY}\" }",
+        "enabled = false",
+        "transport = \"sse\"",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Another time there is nothing more to take.
+    let again = imported(&["import", "--all"], &home);
+    let same = again.iter().filter(|line| line.ends_with(" same")).count();
+    assert_eq!(same, taken, "{again:#?}");
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
+    for (client, name, path) in CLIENTS {
+        let now = std::fs::read_to_string(home.join(path)).unwrap();
+        assert_eq!(
+            now,
+            sample(name).replace("/home/ann/shop", home.to_str().unwrap()),
+            "{client} is read alone"
+        );
+    }
+}
+
+#[test]
+fn what_is_skipped_or_not_whole_is_told_with_the_reason() {
+    let home = home("import_reasons");
+    let told = done(&["import", "--all"], &home);
+    for part in [
+        "skipped  filesystem    (Claude Desktop, user) another of this name comes from Claude Code\n",
+        "(VS Code, user) `env.PERPLEXITY_API_KEY`: `${input:perplexity-key}` asks the user of an editor",
+        "`envFile` is not read\n",
+        "it is switched off there, and so it is here\n",
+        "were added to trunkline.toml; `trunkline serve` serves what is there\n",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let unset = run_at_home(&["import", "cursor", "--config", "other.toml"], &home, &[]);
+    assert!(unset.stdout.contains("the variable `STRIPE_KEY` is not set"), "{unset:?}");
+    // A file that cannot be read hurts nobody else, unless it is the one that was asked for.
+    file(&home.join(".cursor"), "mcp.json", "{ broken", 0o600);
+    let told = done(&["import", "--all", "--config", "third.toml"], &home);
+    assert!(told.contains("Cursor cannot be used: ") && told.contains("taken    memory"), "{told}");
+    let Finished { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains(".cursor/mcp.json:1:"), "{stderr}");
+    std::fs::remove_file(home.join(".cursor/mcp.json")).unwrap();
+    let Finished { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("no servers of Cursor were found\nhint: it was looked for at "), "{stderr}");
+    let wrong = run_at_home(&["import", "emacs"], &home, &[]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.stderr.contains("[possible values: claude-code, claude-desktop, cursor"), "{wrong:?}");
+}
+
+#[test]
+fn a_secret_of_a_client_goes_only_where_nobody_else_reads_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = home("import_secrets");
+    let config = home.join("trunkline.toml");
+    done(&["import", "claude-desktop"], &home);
+    assert!(std::fs::read_to_string(&config).unwrap().contains("BSA-canary"));
+    assert_eq!(std::fs::metadata(&config).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::remove_file(&config).unwrap();
+    file(&home, "trunkline.toml", "# Ours.\n", 0o644);
+    let told = done(&["import", "claude-desktop"], &home);
+    let reason = "it has a secret in full (env BRAVE_API_KEY), and others can read trunkline.toml";
+    assert!(told.contains(reason), "{told}");
+    assert!(!std::fs::read_to_string(&config).unwrap().contains("canary"));
+    assert!(done(&["import", "claude-desktop", "--json"], &home).contains("\"secret\""));
+}
+
+#[test]
+fn the_hub_is_put_into_every_client_and_taken_out_again_without_a_trace() {
+    let home = home("install_all");
+    file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
+    let config = home.join("trunkline.toml");
+    for (client, name, path) in CLIENTS {
+        let path = home.join(path);
+        let read = || std::fs::read_to_string(&path).unwrap();
+        let before = read();
+        let shown = done(&["install", client, "--dry-run"], &home);
+        assert!(
+            shown.contains("+   \"trunkline\": {\n+     \"command\": ")
+                && shown.ends_with("nothing was written\n"),
+            "{shown}"
+        );
+        assert_eq!(read(), before, "{client}");
+        let told = done(&["install", client], &home);
+        let copy = path.with_file_name(format!("{}.bak", path.file_name().unwrap().to_str().unwrap()));
+        assert!(told.contains(&format!("a copy of what it was is {}", copy.display())), "{told}");
+        assert_eq!(std::fs::read_to_string(copy).unwrap(), before, "{client}");
+        let installed = read();
+        let args = format!("\"args\": [\"serve\", \"--stdio\", \"--config\", \"{}\"]", config.display());
+        assert!(installed.contains(&args), "{client}: {installed}");
+        // Every line of the file is still there, in its order; a comma more is no other line.
+        let mut lines = installed.lines().map(|line| line.trim_end_matches(','));
+        for line in before.lines().map(|line| line.trim_end_matches(',')) {
+            assert!(lines.any(|kept| kept == line), "{client}: {line:?} is gone from {installed}");
+        }
+        let again = done(&["install", client], &home);
+        assert!(again.contains("is already in") && read() == installed, "{client}: {again}");
+        let skipped = imported(&["import", client], &home);
+        assert!(
+            skipped.iter().any(|line| line.starts_with("trunkline ") && line.ends_with(" ourselves")),
+            "{skipped:?}"
+        );
+        let out = done(&["install", client, "--uninstall"], &home);
+        assert!(out.contains("-   \"trunkline\"\n") && out.contains("was taken out of"), "{out}");
+        assert_eq!(read(), before, "{client} {name}");
+        assert!(done(&["install", client, "--uninstall"], &home).contains("is not in"));
+    }
+}
+
+#[test]
+fn what_a_client_starts_is_the_hub() {
+    let home = home("install_starts");
+    let toml = format!(
+        "[servers.clock]\ncommand = {:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\"]\n",
+        env!("CARGO_BIN_EXE_trunkline")
+    );
+    file(&home, "trunkline.toml", &toml, 0o600);
+    for (client, _, path) in CLIENTS {
+        done(&["install", client], &home);
+        let path = home.join(path);
+        let path = path.to_str().unwrap();
+        let tools = done(&["tools", "--config", path, "trunkline", "--json"], &home);
+        assert!(tools.contains("clock__echo"), "{client}: {tools}");
+    }
+}
+
+#[test]
+fn a_hub_that_runs_is_an_address_or_a_bridge_to_it_for_clients_that_take_only_programs() {
+    let home = home("install_http");
+    let url = "http://127.0.0.1:7411/mcp";
+    for (client, _, path) in CLIENTS {
+        done(&["install", client, "--http", url, "--name", "hub"], &home);
+        let text = std::fs::read_to_string(home.join(path)).unwrap();
+        let takes_addresses = ["claude-code", "cursor", "vscode"].contains(client);
+        let entry = format!("\"type\": \"http\",\n      \"url\": \"{url}\"");
+        assert_eq!(text.contains(&entry), takes_addresses, "{client}: {text}");
+        assert_eq!(
+            text.contains(&format!("\"args\": [\"bridge\", \"{url}\"]")),
+            !takes_addresses,
+            "{client}: {text}"
+        );
+        let skipped = imported(&["import", client], &home);
+        assert!(
+            skipped.iter().any(|line| line.starts_with("hub ") && line.ends_with(" ourselves")),
+            "{skipped:?}"
+        );
+        // Another way to the same hub takes its place.
+        let told =
+            done(&["install", client, "--http", "http://127.0.0.1:7411/other", "--name", "hub"], &home);
+        assert!(told.contains("-   \"hub\"\n+   \"hub\": {"), "{told}");
+    }
+}
+
+#[test]
+fn a_client_without_a_file_gets_one_and_a_project_its_own() {
+    let home = folder("install_fresh");
+    file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
+    for (client, _, path) in CLIENTS {
+        done(&["install", client], &home);
+        let text = std::fs::read_to_string(home.join(path)).unwrap();
+        let key = if *client == "vscode" { "servers" } else { "mcpServers" };
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json[key]["trunkline"]["args"][0], "serve", "{client}: {text}");
+    }
+    for (client, path) in
+        [("claude-code", ".mcp.json"), ("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json")]
+    {
+        done(&["install", client, "--project", "--config", "trunkline.toml"], &home);
+        assert!(std::fs::read_to_string(home.join(path)).unwrap().contains("\"trunkline\""), "{client}");
+    }
+    let desktop = run_at_home(&["install", "claude-desktop", "--project"], &home, &[]);
+    assert_eq!(desktop.code, Some(2), "{desktop:?}");
+}
+
+#[test]
+fn what_is_not_ours_is_not_touched() {
+    let home = folder("install_refusals");
+    let none = run_at_home(&["install", "cursor"], &home, &[]);
+    assert_eq!(none.code, Some(3), "{none:?}");
+    assert!(none.stderr.contains("no trunkline.toml here"), "{none:?}");
+    std::fs::create_dir(home.join(".cursor")).unwrap();
+    let theirs = "{\"mcpServers\": {\"trunkline\": {\"command\": \"other\"}}}";
+    let path = file(&home, ".cursor/mcp.json", theirs, 0o600);
+    file(
+        &home,
+        "trunkline.toml",
+        "[servers.a]\ncommand = \"x\"\nenv = { T = \"${NOT_SET_ANYWHERE}\" }\n",
+        0o600,
+    );
+    for words in [&["install", "cursor"][..], &["install", "cursor", "--uninstall"]] {
+        let refused = run_at_home(words, &home, &[]);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.stderr.contains("`trunkline` is another server\nhint: `--name NAME`"), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
+    }
+    file(
+        &home,
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"trunkline": {"command": "other"}, "b": {"command": "y"}}}"#,
+        0o600,
+    );
+    done(&["add", "b", "--", "y"], &home);
+    let told = done(&["install", "cursor", "--name", "hub"], &home);
+    assert!(told.contains("Cursor still has b itself, and has what they offer twice now\n"), "{told}");
+    assert!(told.contains("trunkline.toml uses variables for a; Cursor must have them too"), "{told}");
+    std::fs::remove_file(home.join("trunkline.toml")).unwrap();
+    let itself = run_at_home(&["install", "cursor", "--project", "--name", "x"], &home, &[]);
+    assert_eq!(itself.code, Some(3), "{itself:?}");
+    assert!(itself.stderr.contains("is the client's own file, and the hub would serve itself"), "{itself:?}");
+}

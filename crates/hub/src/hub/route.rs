@@ -1,0 +1,214 @@
+//! Where a call goes.
+
+use std::sync::Arc;
+
+use trunkline_protocol::codec::Reply;
+use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
+use trunkline_server::{BoxFuture, Call, Outcome};
+
+use super::lists::list;
+use super::{Inner, Snapshot, resource_tools};
+use crate::registry::{Owner, ToolTarget};
+use crate::relay::{Errand, relay};
+use crate::upstream::Upstream;
+
+pub(super) type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
+
+/// Where a call goes.
+pub(super) enum Routed {
+    Answer(Answer),
+    /// To nobody whom we know of.
+    Unknown(Call, Refusal),
+    /// To nobody, but it wants a list on which these are missing.
+    Unlisted(Call, Vec<Arc<Upstream>>),
+}
+
+impl Inner {
+    pub(super) fn route(&self, registry: &Snapshot, call: Call) -> Routed {
+        if !self.is_offered(call.method) {
+            return Routed::Answer(ready(Err(Refusal::METHOD_NOT_FOUND)));
+        }
+        match call.method {
+            Method::ToolsCall => self.call_tool(registry, call),
+            Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
+                self.note_asked();
+                // Whoever was never listed is waited for, and then the list is whole.
+                let unlisted = self.unlisted_for(&call);
+                match unlisted.is_empty() {
+                    // The newest snapshot, which has everybody who is listed by now.
+                    true => Routed::Answer(ready(list(&self.registry(), &call))),
+                    false => Routed::Unlisted(call, unlisted),
+                }
+            }
+            Method::PromptsGet => self.get_prompt(registry, call),
+            Method::ResourcesRead => self.read_resource(registry, call),
+            Method::Complete => self.complete(registry, call),
+            _ => Routed::Answer(ready(Err(Refusal::METHOD_NOT_FOUND))),
+        }
+    }
+
+    fn call_tool(&self, registry: &Snapshot, call: Call) -> Routed {
+        let name = match call.params().text("name") {
+            Ok(name) => name,
+            Err(refusal) => return refused(refusal),
+        };
+        match registry.tools.get(&*name).map(|entry| &entry.target) {
+            Some(ToolTarget::Upstream(server, real)) => {
+                let params = renamed(&call, "name", real);
+                self.relay(server, call, params)
+            }
+            Some(ToolTarget::ListResources) => {
+                Routed::Answer(ready(Ok(Outcome::Done(resource_tools::list(registry, &call)))))
+            }
+            Some(ToolTarget::ReadResource) => {
+                let owner = |uri: &str| self.owner_of(registry, &call, uri);
+                match resource_tools::whose(registry, &call, owner) {
+                    Ok((server, params)) => {
+                        Routed::Answer(resource_tools::read(server, params, call, &self.options))
+                    }
+                    Err(problem) => Routed::Answer(ready(Ok(Outcome::Done(problem)))),
+                }
+            }
+            None => Routed::Unknown(call, unknown("tool", &name)),
+        }
+    }
+
+    fn get_prompt(&self, registry: &Snapshot, call: Call) -> Routed {
+        let name = match call.params().text("name") {
+            Ok(name) => name,
+            Err(refusal) => return refused(refusal),
+        };
+        match registry.prompts.get(&*name) {
+            Some(prompt) => {
+                let params = renamed(&call, "name", &prompt.real);
+                self.relay(&prompt.owner, call, params)
+            }
+            None => Routed::Unknown(call, unknown("prompt", &name)),
+        }
+    }
+
+    fn read_resource(&self, registry: &Snapshot, call: Call) -> Routed {
+        let uri = match call.params().text("uri") {
+            Ok(uri) => uri,
+            Err(refusal) => return refused(refusal),
+        };
+        match self.owner_of(registry, &call, &uri) {
+            Owner::One(server) => {
+                let (server, params) = (server.clone(), call.params().members.clone());
+                self.relay(&server, call, params)
+            }
+            Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
+            Owner::Nobody => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
+        }
+    }
+
+    /// Finds out whose a resource is: as the lists say, and else whoever pointed at it, if that is one alone.
+    fn owner_of<'r>(&self, registry: &'r Snapshot, call: &Call, uri: &str) -> Owner<'r, Arc<Upstream>> {
+        match registry.owner_of(uri) {
+            Owner::Nobody => {}
+            known => return known,
+        }
+        let pointed = self.seen.servers_of(&call.context.principal(), uri);
+        match pointed.as_slice() {
+            [server] => registry.with_resources_named(server.as_str()).map_or(Owner::Nobody, Owner::One),
+            [] => Owner::Nobody,
+            _ => Owner::Several(pointed),
+        }
+    }
+
+    /// Asks whoever has the prompt or the template, under the name that it has there.
+    fn complete(&self, registry: &Snapshot, call: Call) -> Routed {
+        let reference = call.params().get("ref").and_then(|raw| raw.members().ok());
+        let Some(mut reference) = reference else {
+            return refused(Refusal::INVALID_PARAMS.because("`ref` must be an object"));
+        };
+        let kind = reference.text("type").unwrap_or_default();
+        match &*kind {
+            "ref/prompt" => {
+                let name = reference.text("name").unwrap_or_default();
+                let Some(prompt) = registry.prompts.get(&*name) else {
+                    return Routed::Unknown(call, unknown("prompt", &name));
+                };
+                reference.set("name", Raw::from_text(&prompt.real));
+                let mut params = call.params().members.clone();
+                params.set("ref", reference.to_raw());
+                self.relay(&prompt.owner, call, params)
+            }
+            "ref/resource" => {
+                let uri = reference.text("uri").unwrap_or_default();
+                let owner = match registry.templates.get(&*uri) {
+                    Some(template) => Owner::One(&template.owner),
+                    None => registry.owner_of(&uri),
+                };
+                match owner {
+                    Owner::One(server) => {
+                        let (server, params) = (server.clone(), call.params().members.clone());
+                        self.relay(&server, call, params)
+                    }
+                    Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
+                    Owner::Nobody => Routed::Unknown(call, unknown("resource template", &uri)),
+                }
+            }
+            other => {
+                let problem = format!("`ref.type` has no meaning: {}", shorten(other));
+                refused(Refusal::INVALID_PARAMS.because(problem))
+            }
+        }
+    }
+
+    /// Answers a call of what nobody has. The server in this process may have more to say of a tool that is not there.
+    pub(super) fn unknown(&self, call: Call, refusal: Refusal) -> Answer {
+        let servers = self.servers();
+        let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
+        match (own, call.method, call.name()) {
+            // One that it has, and that is not offered, is not called by guess.
+            (Some(own), Method::ToolsCall, Some(name)) if !own.has_tool(&name) => own.call(call),
+            _ => ready(Err(refusal)),
+        }
+    }
+
+    fn relay(&self, server: &Arc<Upstream>, call: Call, params: Members) -> Routed {
+        if let Some(own) = server.in_process() {
+            return Routed::Answer(own.call(call));
+        }
+        // Where only one server has resources, whatever nobody lists is its own.
+        let is_noted = call.method.may_ask() && self.registry().with_resources.len() > 1;
+        let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
+        let errand = Errand { method: call.method, params, call };
+        let relayed = relay(server.clone(), errand, self.options.clone());
+        let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
+        Routed::Answer(Box::pin(async move {
+            let outcome = relayed.await;
+            if let Ok(Outcome::Done(Reply::Carried(result))) = &outcome {
+                seen.note(&principal, &name, result);
+            }
+            outcome
+        }))
+    }
+}
+
+fn ready(answer: Result<Outcome, Refusal>) -> Answer {
+    Box::pin(std::future::ready(answer))
+}
+
+fn refused(refusal: Refusal) -> Routed {
+    Routed::Answer(ready(Err(refusal)))
+}
+
+fn unknown(kind: &str, name: &str) -> Refusal {
+    Refusal::INVALID_PARAMS.because(format!("Unknown {kind}: {}", shorten(name)))
+}
+
+/// Refuses to guess whose a resource is.
+pub(super) fn ambiguous(uri: &str, servers: &[trunkline_config::ServerName]) -> Refusal {
+    let names: Vec<_> = servers.iter().map(|server| format!("`{server}`")).collect();
+    let problem = format!("{} could be a resource of {}", shorten(uri), names.join(" and "));
+    Refusal::INVALID_PARAMS.because(problem)
+}
+
+/// Returns the parameters with another name in them.
+fn renamed(call: &Call, member: &'static str, real: &str) -> Members {
+    let mut params = call.params().members.clone();
+    params.set(member, Raw::from_text(real));
+    params
+}

@@ -1,0 +1,159 @@
+//! Addresses that occur in results and on no list, so that what a server points at can be read.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use trunkline_config::ServerName;
+use trunkline_protocol::codec::Carried;
+use trunkline_protocol::{Members, Raw};
+use trunkline_session::Principal;
+
+/// The most addresses that are remembered; beyond it the oldest is forgotten.
+const MOST: usize = 4096;
+/// The most addresses that are taken from one result.
+const MOST_OF_ONE: usize = 256;
+/// The longest address that is remembered.
+const LONGEST: usize = 2048;
+
+/// Which server pointed at which address, for each principal by itself: what one was shown says nothing about another.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    servers: HashMap<Key, Vec<ServerName>>,
+    /// The same keys, oldest first.
+    order: VecDeque<Key>,
+}
+
+type Key = (Principal, String);
+
+impl Seen {
+    /// Remembers what a result of a server points at.
+    pub(super) fn note(&self, principal: &Principal, server: &ServerName, result: &Carried) {
+        let uris = pointed_at(result);
+        if uris.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        for uri in uris {
+            state.note((principal.clone(), uri), server);
+        }
+    }
+
+    /// Returns the servers that pointed at an address.
+    pub(super) fn servers_of(&self, principal: &Principal, uri: &str) -> Vec<ServerName> {
+        self.lock().servers.get(&(principal.clone(), uri.to_owned())).cloned().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn note(&mut self, key: Key, server: &ServerName) {
+        if let Some(servers) = self.servers.get_mut(&key) {
+            // Two are as many as a thousand: it cannot be told whose it is.
+            if servers.len() < 2 && !servers.contains(server) {
+                servers.push(server.clone());
+            }
+            return;
+        }
+        if self.order.len() >= MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.servers.remove(&oldest);
+        }
+        self.order.push_back(key.clone());
+        self.servers.insert(key, vec![server.clone()]);
+    }
+}
+
+/// Finds the addresses that a result points at: links and resources within it.
+fn pointed_at(result: &Carried) -> Vec<String> {
+    let mut uris = Vec::new();
+    let mut take = |block: &Members| {
+        let within = block.get("resource").and_then(|raw| raw.members().ok());
+        let uri = block.text("uri").or_else(|| within.as_ref()?.text("uri"));
+        if let Some(uri) = uri.filter(|uri| uri.len() <= LONGEST)
+            && uris.len() < MOST_OF_ONE
+        {
+            uris.push(uri.to_string());
+        }
+    };
+    for key in ["content", "contents"] {
+        each(result.get(key), &mut take);
+    }
+    each(result.get("messages"), &mut |message| {
+        if let Some(Ok(block)) = message.get("content").map(Raw::members) {
+            take(&block);
+        }
+    });
+    uris
+}
+
+/// Looks at every object of a list, if there is an address in it at all.
+fn each(list: Option<&Raw>, look: &mut impl FnMut(&Members)) {
+    let Some(list) = list.filter(|list| list.as_str().contains("\"uri\"")) else { return };
+    for object in list.elements().unwrap_or_default().iter().filter_map(|raw| raw.members().ok()) {
+        look(&object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use trunkline_protocol::{Method, Revision};
+
+    use super::*;
+
+    fn result(value: &Value) -> Carried {
+        Carried::new(Method::ToolsCall, Revision::NEWEST, &value.into()).unwrap()
+    }
+
+    fn name(text: &str) -> ServerName {
+        ServerName::parse(text).unwrap()
+    }
+
+    #[test]
+    fn links_and_resources_of_every_kind_of_result_are_found() {
+        let link = json!({ "type": "resource_link", "uri": "x:1", "name": "n" });
+        let embedded = json!({ "type": "resource", "resource": { "uri": "x:2", "text": "t" } });
+        let text = json!({ "type": "text", "text": "\"uri\": \"x:3\"" });
+        for (value, expected) in [
+            (json!({ "content": [link, text, embedded, 7] }), vec!["x:1", "x:2"]),
+            (json!({ "contents": [{ "uri": "x:4", "text": "t" }] }), vec!["x:4"]),
+            (
+                json!({ "messages": [{ "role": "user", "content": embedded }, { "content": [] }] }),
+                vec!["x:2"],
+            ),
+            (json!({ "content": "\"uri\"", "messages": 7 }), vec![]),
+            (json!({ "content": [{ "uri": "x".repeat(LONGEST + 1) }] }), vec![]),
+        ] {
+            assert_eq!(pointed_at(&result(&value)), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_each_principals_own() {
+        let seen = Seen::default();
+        let [ada, bob] = ["ada", "bob"].map(|who| Principal::Named(who.into()));
+        let pointing = |uri: &str| result(&json!({ "content": [{ "type": "resource_link", "uri": uri }] }));
+        seen.note(&ada, &name("a"), &pointing("x:y"));
+        seen.note(&ada, &name("a"), &pointing("x:y"));
+        assert_eq!(seen.servers_of(&ada, "x:y"), [name("a")]);
+        assert!(seen.servers_of(&bob, "x:y").is_empty());
+        for server in ["b", "c", "d"] {
+            seen.note(&ada, &name(server), &pointing("x:y"));
+        }
+        assert_eq!(seen.servers_of(&ada, "x:y"), [name("a"), name("b")]);
+        for number in 0..2 * MOST {
+            seen.note(&bob, &name("a"), &pointing(&number.to_string()));
+        }
+        let state = seen.lock();
+        assert_eq!((state.servers.len(), state.order.len()), (MOST, MOST));
+    }
+}

@@ -1,0 +1,202 @@
+//! Questions that one revision can ask and another has no words for, and pages that a user is sent to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::transport::{Channel as _, MemoryChannel};
+use trunkline_client::{Call, Client};
+use trunkline_hub::Hub;
+
+use crate::refusing::{calls, hub, outcome};
+use crate::support::{Answers, NEW, OLD, Says, Script, Town, client, front, said, somebody, within};
+
+const BOTH: [Revision; 2] = [OLD, NEW];
+
+fn can_everything() -> ClientCapabilities {
+    ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots()
+}
+
+async fn asked(hub: &Hub, down: Revision, can: ClientCapabilities, answer: Answer) -> (Client, Answers) {
+    let answers = Answers::new(move |_| Ok(answer.clone())).declaring(can);
+    let builder = Client::builder().pin(down).input(answers.clone());
+    (client(&front(hub), builder, somebody("ada")).await, answers)
+}
+
+fn several_choices() -> Value {
+    let choices = json!({ "type": "array", "items": { "type": "string", "enum": ["x", "y"] } });
+    json!({ "mode": "form", "message": "Which?", "requestedSchema": { "type": "object", "properties": { "a": choices } } })
+}
+
+#[tokio::test]
+async fn several_choices_are_refused_with_a_sentence_to_whoever_knows_only_one() {
+    let (_heard, _town, hub) = hub(NEW, |message| match message["params"].get("inputResponses") {
+        None => Says::Result(json!({ "resultType": "input_required", "requestState": "s",
+            "inputRequests": { "k": { "method": "elicitation/create", "params": several_choices() } } })),
+        Some(_) => Says::Result(json!({ "resultType": "complete", "content": [], "contents": [] })),
+    })
+    .await;
+    let chosen = Answer::accept(Some(json!({ "a": ["x"] }).into()));
+    for down in [Revision::V2025_06_18, OLD, NEW] {
+        let (client, answers) = asked(&hub, down, can_everything(), chosen.clone()).await;
+        for call in calls() {
+            let got = outcome(&client, call).await;
+            if down >= OLD {
+                assert!(got["result"].is_object(), "{down}: {got}");
+                continue;
+            }
+            let sentence = "the client cannot be asked for elicitation/create: revision 2025-06-18 has no form fields \
+                            with several choices";
+            let said = got["result"]["content"][0]["text"].as_str().or(got["message"].as_str()).unwrap();
+            assert_eq!(said, sentence);
+            assert!(got["result"]["isError"] == true || got["code"] == -32603, "{got}");
+        }
+        assert_eq!(answers.asked().len(), if down >= OLD { 2 } else { 0 });
+    }
+}
+
+fn page() -> Value {
+    json!({ "mode": "url", "elicitationId": "e", "url": "https://x.example/", "message": "Log in." })
+}
+
+/// A legacy server that wants a page to be visited before the first call.
+async fn gatekeeper() -> (Script, Town, Hub) {
+    let times = Arc::new(AtomicUsize::new(0));
+    hub(OLD, move |message| {
+        if times.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
+            return Says::Error(
+                json!({ "code": -32042, "message": "visit first", "data": { "elicitations": [page()] } }),
+            );
+        }
+        Says::Result(match message["method"].as_str() {
+            Some("tools/call") => said("welcome"),
+            _ => json!({ "contents": [{ "uri": "x:y", "text": "welcome" }] }),
+        })
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_page_that_has_to_be_visited_first_is_a_question_and_the_call_is_made_again() {
+    for down in BOTH {
+        let (heard, _town, hub) = gatekeeper().await;
+        let (client, answers) = asked(&hub, down, can_everything(), Answer::accept(None)).await;
+        for call in calls() {
+            let got = outcome(&client, call).await;
+            assert!(got["result"].to_string().contains("welcome"), "{down}: {got}");
+        }
+        let asked = answers.asked();
+        assert_eq!(asked.len(), 2);
+        assert!(
+            asked.iter().all(|asked| matches!(asked, Question::Url(url) if url.url == "https://x.example/"))
+        );
+        assert_eq!(heard.of("tools/call").len(), 2, "{down}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_nobody_visits_ends_the_call_with_a_word_about_it() {
+    for down in BOTH {
+        for answer in [Answer::decline(), Answer::cancel()] {
+            let (heard, _town, hub) = gatekeeper().await;
+            let (client, _) = asked(&hub, down, can_everything(), answer).await;
+            let [call, read] = calls();
+            let got = outcome(&client, call).await;
+            assert_eq!(got["result"]["isError"], true, "{down}: {got}");
+            let text = got["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("page was not agreed to"), "{text}");
+            assert_eq!(heard.of("tools/call").len(), 1, "{down}: it is not made again");
+            // The next one is let in, and the one after it asked again.
+            outcome(&client, Call::tool("a__t", json!({}))).await;
+            let got = outcome(&client, read).await;
+            assert_eq!(got["code"], -32603, "{down}: {got}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_cannot_be_shown_a_page_is_told_what_it_would_need() {
+    for (down, can) in
+        [(NEW, ClientCapabilities::default().with_form()), (OLD, ClientCapabilities::default())]
+    {
+        let (_heard, _town, hub) = gatekeeper().await;
+        let (client, answers) = asked(&hub, down, can, Answer::accept(None)).await;
+        let got = outcome(&client, Call::tool("a__t", json!({}))).await;
+        if down == NEW {
+            let required = &got["data"]["requiredCapabilities"];
+            assert_eq!(
+                (&got["code"], required),
+                (&json!(-32021), &json!({ "elicitation": { "url": {} } })),
+                "{got}"
+            );
+        } else {
+            assert_eq!(got["result"]["isError"], true, "{got}");
+            assert!(got["result"]["content"][0]["text"].as_str().unwrap().contains("elicitation"), "{got}");
+        }
+        assert!(answers.asked().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_a_modern_server_goes_on_asking_for_is_opened_once_and_its_end_is_told() {
+    // It asks three times for the same page, while the user is still busy there, and then goes on.
+    let (heard, _town, hub) = hub(NEW, |message| {
+        let round: u64 =
+            message["params"]["requestState"].as_str().and_then(|it| it.parse().ok()).unwrap_or(0);
+        if round == 3 {
+            return Says::Result(
+                json!({ "resultType": "complete", "content": [{ "type": "text", "text": "welcome" }] }),
+            );
+        }
+        let params = json!({ "mode": "url", "url": "https://x.example/", "message": "Log in." });
+        Says::Result(json!({ "resultType": "input_required", "requestState": (round + 1).to_string(),
+            "inputRequests": { "k": { "method": "elicitation/create", "params": params } } }))
+    })
+    .await;
+    let (ours, mut peer) = trunkline_client::transport::memory(64);
+    let front = front(&hub);
+    tokio::spawn(async move { front.channel(ours, somebody("ada")).await.map(drop) });
+    let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
+    send(&mut peer, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": OLD.as_str(), "capabilities": capabilities, "clientInfo": { "name": "c", "version": "1" } } }))
+    .await;
+    receive(&mut peer).await;
+    send(&mut peer, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let call = json!({ "name": "a__t", "arguments": {} });
+    send(&mut peer, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
+    let question = receive(&mut peer).await;
+    assert_eq!(
+        (&question["method"], &question["params"]["mode"]),
+        (&json!("elicitation/create"), &json!("url"))
+    );
+    let page = &question["params"]["elicitationId"];
+    assert!(page.is_string(), "{question}");
+    send(&mut peer, &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept" } }))
+        .await;
+    let complete = receive(&mut peer).await;
+    assert_eq!(complete["method"], "notifications/elicitation/complete", "{complete}");
+    assert_eq!(complete["params"]["elicitationId"], *page);
+    let answer = receive(&mut peer).await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["content"][0]["text"]),
+        (&json!(2), &json!("welcome")),
+        "{answer}"
+    );
+    let calls = heard.of("tools/call");
+    assert_eq!(calls.len(), 4);
+    for again in &calls[1..] {
+        assert_eq!(again["params"]["inputResponses"]["k"], json!({ "action": "accept" }), "{again}");
+    }
+}
+
+async fn send(peer: &mut MemoryChannel, message: &Value) {
+    peer.send(&message.to_string());
+    within(std::future::poll_fn(|cx| peer.poll_flush(cx))).await.unwrap();
+}
+
+async fn receive(peer: &mut MemoryChannel) -> Value {
+    let received = within(std::future::poll_fn(|cx| peer.poll_receive(cx))).await.unwrap().unwrap();
+    serde_json::from_slice(&received).unwrap()
+}

@@ -1,0 +1,203 @@
+//! What goes wrong at a server or cannot be said between two revisions, in words for whoever called.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::{Call, Client, Error};
+use trunkline_hub::Hub;
+
+use crate::support::{NEW, OLD, Says, Script, Town, eager, plain, script, until, within};
+
+const BOTH: [Revision; 2] = [OLD, NEW];
+
+/// A hub in front of a server whose calls and reads are answered by a function.
+pub(crate) async fn hub(
+    up: Revision,
+    says: impl Fn(&Value) -> Says + Send + Sync + 'static,
+) -> (Script, Town, Hub) {
+    let town = Town::default();
+    let (heard, opener) = script(move |_, message| match message["method"].as_str() {
+        Some("resources/list") => Says::Result(json!({ "resources": [{ "uri": "x:y", "name": "y" }] })),
+        Some("tools/call" | "resources/read") => says(message),
+        _ => Says::AsUsual,
+    });
+    town.script("a", opener, up);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a")])).await;
+    (heard, town, hub)
+}
+
+pub(crate) fn calls() -> [Call; 2] {
+    [Call::tool("a__t", json!({})), Call::read("x:y")]
+}
+
+/// Returns what a call came to: the error, or the result under `result`.
+pub(crate) async fn outcome(client: &Client, call: Call) -> Value {
+    match within(client.run(call)).await {
+        Ok(result) => json!({ "result": result.decode::<Value>().unwrap() }),
+        Err(Error::Refused(refused)) => {
+            let data = refused.data.map(|data| data.decode::<Value>().unwrap());
+            json!({ "code": refused.code, "message": refused.message, "data": data })
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn codes_of_a_server_pass_where_the_caller_knows_them() {
+    let data = json!({ "why": "because" });
+    for (code, legacy, modern) in [
+        (-32603, json!({ "code": -32603, "data": data }), json!({ "code": -32603, "data": data })),
+        (-32602, json!({ "code": -32602, "data": data }), json!({ "code": -32602, "data": data })),
+        (-32601, json!({ "code": -32601, "data": data }), json!({ "code": -32601, "data": data })),
+        (7, json!({ "code": 7, "data": data }), json!({ "code": 7, "data": data })),
+        // For servers of old to use as they like, and taken by the newest revision for something else.
+        (
+            -32000,
+            json!({ "code": -32000, "data": data }),
+            json!({ "code": -32603, "data": { "code": -32000, "data": data } }),
+        ),
+        (
+            -32019,
+            json!({ "code": -32019, "data": data }),
+            json!({ "code": -32603, "data": { "code": -32019, "data": data } }),
+        ),
+    ] {
+        let error = json!({ "code": code, "message": "no", "data": data });
+        let (_heard, _town, hub) = hub(OLD, move |_| Says::Error(error.clone())).await;
+        for (down, expected) in [(OLD, &legacy), (NEW, &modern)] {
+            let client = plain(&hub, down).await;
+            for call in calls() {
+                let got = outcome(&client, call).await;
+                assert_eq!(got["message"], "no", "{code} to {down}");
+                assert_eq!(
+                    json!({ "code": got["code"], "data": got["data"] }),
+                    *expected,
+                    "{code} to {down}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_about_the_hop_to_a_server_is_never_said_as_if_it_were_about_ours() {
+    for code in [-32020, -32022] {
+        let (_heard, _town, hub) =
+            hub(NEW, move |_| Says::Error(json!({ "code": code, "message": "mismatch" }))).await;
+        for down in BOTH {
+            let client = plain(&hub, down).await;
+            for call in calls() {
+                let got = outcome(&client, call).await;
+                assert_eq!(
+                    (&got["code"], &got["data"]["reason"]),
+                    (&json!(-32603), &json!("upstream_protocol"))
+                );
+                assert!(got["message"].as_str().unwrap().contains("upstream `a`"), "{got}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_resource_that_is_not_there_is_said_to_be_so_in_either_era() {
+    for (up, error) in [
+        (OLD, json!({ "code": -32002, "message": "gone" })),
+        (OLD, json!({ "code": -32602, "message": "gone", "data": { "uri": "x:y" } })),
+        (NEW, json!({ "code": -32602, "message": "gone", "data": { "uri": "x:y" } })),
+    ] {
+        let (_heard, _town, hub) = hub(up, move |_| Says::Error(error.clone())).await;
+        for (down, code) in [(OLD, -32002), (NEW, -32602)] {
+            let got = outcome(&plain(&hub, down).await, Call::read("x:y")).await;
+            let expected = json!({ "code": code, "message": "gone", "data": { "uri": "x:y" } });
+            assert_eq!(got, expected, "{up} to {down}");
+        }
+    }
+    // What is wrong with something else stays what it is.
+    let error = json!({ "code": -32602, "message": "odd", "data": { "uri": "x:z" } });
+    let (_heard, _town, hub) = hub(NEW, move |_| Says::Error(error.clone())).await;
+    assert_eq!(outcome(&plain(&hub, OLD).await, Call::read("x:y")).await["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_capability_that_the_caller_lacks_is_named() {
+    let required = json!({ "elicitation": { "url": {} } });
+    let error =
+        json!({ "code": -32021, "message": "needs a page", "data": { "requiredCapabilities": required } });
+    let (_heard, _town, hub) = hub(NEW, move |_| Says::Error(error.clone())).await;
+    for call in calls() {
+        let got = outcome(&plain(&hub, NEW).await, call).await;
+        assert_eq!(
+            (&got["code"], &got["data"]["requiredCapabilities"]),
+            (&json!(-32021), &required),
+            "{got}"
+        );
+    }
+    let client = plain(&hub, OLD).await;
+    let [call, read] = calls();
+    let got = outcome(&client, call).await;
+    let text = got["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(got["result"]["isError"], true);
+    for word in ["needs a page", "elicitation", OLD.as_str()] {
+        assert!(text.contains(word), "{text}");
+    }
+    let got = outcome(&client, read).await;
+    assert_eq!((&got["code"], &got["data"]["requiredCapabilities"]), (&json!(-32603), &required), "{got}");
+}
+
+#[tokio::test]
+async fn results_that_make_no_sense_are_the_servers_fault_and_nobody_elses() {
+    for up in BOTH {
+        for result in [json!(7), json!([]), json!({ "resultType": "riddle" })] {
+            if up == OLD && result.is_object() {
+                continue;
+            }
+            let nonsense = result.clone();
+            let (_heard, _town, hub) = hub(up, move |_| Says::Result(nonsense.clone())).await;
+            for down in BOTH {
+                let client = plain(&hub, down).await;
+                for call in calls() {
+                    let got = outcome(&client, call).await;
+                    let expected = (&json!(-32603), &json!("upstream_protocol"));
+                    assert_eq!((&got["code"], &got["data"]["reason"]), expected, "{result} of {up}: {got}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_takes_too_long_is_told_to_stop_and_its_caller_why() {
+    for up in BOTH {
+        let (heard, town, hub) = hub(up, |_| Says::Nothing).await;
+        let mut config = eager("a");
+        config.timeout = Some(Duration::from_millis(50));
+        within(hub.set_servers(vec![config])).await;
+        for down in BOTH {
+            let before = heard.of("notifications/cancelled").len();
+            let got = outcome(&plain(&hub, down).await, Call::tool("a__t", json!({}))).await;
+            assert_eq!((&got["code"], &got["data"]["reason"]), (&json!(-32603), &json!("timeout")), "{got}");
+            let cancelled = heard.received("notifications/cancelled", before + 1).await;
+            let call = heard.of("tools/call").pop().unwrap();
+            assert_eq!(cancelled.last().unwrap()["params"]["requestId"], call["id"]);
+        }
+        assert_eq!(town.visits("a"), 1, "nothing else is wrong with it");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_gives_up_cancels_at_the_server_in_every_pair_of_eras() {
+    for up in BOTH {
+        let (heard, _town, hub) = hub(up, |_| Says::Nothing).await;
+        for (at, down) in BOTH.into_iter().enumerate() {
+            let client = plain(&hub, down).await;
+            let call = tokio::spawn(async move { client.run(Call::tool("a__t", json!({}))).await });
+            let sent = heard.received("tools/call", at + 1).await;
+            call.abort();
+            let cancelled = heard.received("notifications/cancelled", at + 1).await;
+            assert_eq!(cancelled[at]["params"]["requestId"], sent[at]["id"], "{down} to {up}");
+            until(|| hub.status_of("a").unwrap().calls == 0).await;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The suite through `trunkline bridge`: in front of a server of the other era than the one that the suite speaks.
+
+use std::path::Path;
+
+use super::{Run, Subject, row, run_suite};
+use crate::fixture::{self, Server};
+use crate::table::Table;
+use crate::tools::Tools;
+use crate::verdict::{Check, Verdict};
+use crate::{Outcome, interop, run};
+
+/// One server, and what the suite requires of the bridge in front of it.
+struct Setting {
+    name: &'static str,
+    start: fn(&Programs<'_>) -> Outcome<Server>,
+    requires: &'static str,
+    /// The checks that fail because of what the server's era has no words for.
+    beyond: &'static [Beyond],
+}
+
+/// A check that no bridge can pass in front of a server of the other era, and why.
+struct Beyond {
+    scenario: &'static str,
+    check: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is written down for whoever reads the list"))]
+    why: &'static str,
+}
+
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+
+/// In the legacy era a question has no key: whoever stands between has to make one up.
+const BEYOND_LEGACY: &[Beyond] = &[
+    Beyond {
+        scenario: "input-required-result-basic-elicitation",
+        check: "sep-2322-elicitation-incomplete",
+        why: "the scenario wants the question under a key of the server's choice, and a legacy server chooses none",
+    },
+    Beyond {
+        scenario: "input-required-result-ignore-extra-params",
+        check: "sep-2322-ignore-unexpected-params",
+        why: "the scenario answers before anything was asked, and a legacy server can be answered only what it asked",
+    },
+];
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "our server of 2025-11-25",
+        start: |programs| programs.ours(LEGACY),
+        requires: MODERN,
+        beyond: BEYOND_LEGACY,
+    },
+    Setting {
+        name: "a server on npm sdk 1.x",
+        start: |programs| programs.npm_v1(),
+        requires: MODERN,
+        beyond: BEYOND_LEGACY,
+    },
+    Setting {
+        name: "our server of 2026-07-28",
+        start: |programs| programs.ours(MODERN),
+        requires: LEGACY,
+        beyond: &[],
+    },
+];
+
+/// Where everything is that is started.
+struct Programs<'t> {
+    tools: &'t Tools,
+    fixture: std::path::PathBuf,
+    bridge: std::path::PathBuf,
+}
+
+impl Programs<'_> {
+    /// Our server asks every legacy session for its roots when it begins, unless told otherwise. A modern caller has no
+    /// session in which it could have answered, and would be asked at the beginning of every call.
+    fn ours(&self, revision: &str) -> Outcome<Server> {
+        Server::start_by(|address| {
+            let mut command = run::command(&self.fixture);
+            command.args(["--http", &address.to_string(), "--revisions", revision, "--roots-on-demand"]);
+            command
+        })
+    }
+
+    fn npm_v1(&self) -> Outcome<Server> {
+        Server::start_by(|address| {
+            let mut command = run::command(&self.tools.node);
+            let script = self.tools.node_folder.join("everything-v1.mjs");
+            command.arg(script).args(["--http", &address.port().to_string()]);
+            command
+        })
+    }
+}
+
+/// Runs the suite in every setting, and counts what fails it.
+pub(super) fn judge(tools: &Tools, verbose: bool) -> Outcome<usize> {
+    interop::copy_scripts(tools)?;
+    let programs = Programs {
+        tools,
+        fixture: fixture::build("everything-server")?,
+        bridge: fixture::build_of("trunkline-cli", "trunkline")?,
+    };
+    let results = fixture::results_folder("conformance-bridge")?;
+    let mut table = Table::new(&[
+        "in front of",
+        "scenarios",
+        "success",
+        "skipped",
+        "info",
+        "warning",
+        "failure",
+        "exempt",
+    ]);
+    let mut bad = 0;
+    for setting in SETTINGS {
+        let verdict = run_setting(&programs, setting, &results)?;
+        bad += show(setting, &verdict, verbose);
+        table.row(row(setting.name, &verdict));
+    }
+    print!("\n{}", table.render());
+    println!("Everything the suite wrote is in {}.", results.display());
+    Ok(bad)
+}
+
+fn run_setting(programs: &Programs<'_>, setting: &Setting, results: &Path) -> Outcome<Verdict> {
+    let server = (setting.start)(programs)?;
+    let bridge = Server::start_bridge(&programs.bridge, &server.url("http", "/mcp"))?;
+    let run = Run {
+        name: setting.name.replace(' ', "-"),
+        arguments: vec!["--requirements".to_owned(), setting.requires.to_owned()],
+    };
+    println!("in front of {}:", setting.name);
+    run_suite(programs.tools, &Subject::Server(bridge.url("http", "/mcp")), &run, results)
+}
+
+/// Prints what needs to be seen and counts what fails the run: a bad check that is not listed, and a listed one that is
+/// not bad.
+fn show(setting: &Setting, verdict: &Verdict, verbose: bool) -> usize {
+    let skipped = verdict.skipped().filter(|_| verbose);
+    let (listed, bad): (Vec<_>, Vec<_>) =
+        verdict.bad().partition(|check| setting.beyond.iter().any(|beyond| beyond.is(check)));
+    for check in bad.iter().copied().chain(skipped) {
+        println!("  {} {} {}: {}", check.status, check.scenario, check.id, check.message);
+    }
+    let needless = setting.beyond.iter().filter(|beyond| !listed.iter().any(|check| beyond.is(check)));
+    let needless = needless.inspect(|beyond| {
+        println!("  {} {} passes, and should not be listed any more", beyond.scenario, beyond.check);
+    });
+    bad.len() + needless.count()
+}
+
+impl Beyond {
+    fn is(&self, check: &Check) -> bool {
+        self.scenario == check.scenario && self.check == check.id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(checks: &[(&str, &str, &str)]) -> Verdict {
+        let check = |(scenario, id, status): &(&str, &str, &str)| Check {
+            scenario: (*scenario).to_owned(),
+            id: (*id).to_owned(),
+            status: (*status).to_owned(),
+            message: String::new(),
+        };
+        Verdict { scenarios: 1, checks: checks.iter().map(check).collect() }
+    }
+
+    #[test]
+    fn what_is_listed_has_to_fail_and_nothing_else_may() {
+        const BEYOND: &[Beyond] = &[Beyond { scenario: "s", check: "c", why: "w" }];
+        let setting = Setting { name: "n", start: |_| Err("never".into()), requires: MODERN, beyond: BEYOND };
+        for (checks, bad) in [
+            (&[("s", "c", "FAILURE"), ("s", "d", "SUCCESS")][..], 0),
+            (&[("s", "c", "FAILURE"), ("s", "d", "WARNING")], 1),
+            (&[("s", "c", "SUCCESS")], 1),
+            (&[("t", "c", "FAILURE")], 2),
+        ] {
+            assert_eq!(show(&setting, &verdict(checks), false), bad, "{checks:?}");
+        }
+    }
+
+    #[test]
+    fn everything_that_is_listed_has_its_reason() {
+        for beyond in SETTINGS.iter().flat_map(|setting| setting.beyond) {
+            assert!(beyond.why.len() > 20, "{} {}", beyond.scenario, beyond.check);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a script or a program says of its checks: `ok NAME`, `not ok NAME: why`, `skip NAME: why`.
+
+use super::cell::Cell;
+use crate::Outcome;
+
+/// The checks of one run.
+#[derive(Debug)]
+pub(super) struct Log<'t> {
+    checks: Vec<(&'t str, Checked<'t>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checked<'t> {
+    Ok,
+    Skipped(&'t str),
+}
+
+impl<'t> Log<'t> {
+    /// Reads what was printed.
+    ///
+    /// # Errors
+    /// A check failed, or the run broke down.
+    pub(super) fn read(text: &'t str) -> Outcome<Self> {
+        let mut checks = Vec::new();
+        for line in text.lines() {
+            if let Some(failed) = line.strip_prefix("not ok ") {
+                return Err(failed.to_owned().into());
+            } else if let Some(name) = line.strip_prefix("ok ") {
+                checks.push((name, Checked::Ok));
+            } else if let Some((name, why)) =
+                line.strip_prefix("skip ").and_then(|line| line.split_once(": "))
+            {
+                checks.push((name, Checked::Skipped(why)));
+            }
+        }
+        let closing = text.lines().rev().find(|line| line.ends_with(" failed"));
+        match closing {
+            Some(closing) if closing.ends_with(" passed, 0 failed") => Ok(Self { checks }),
+            _ => {
+                Err(format!("it broke down: {}", text.lines().next_back().unwrap_or("nothing was said"))
+                    .into())
+            }
+        }
+    }
+
+    /// Says what came of a feature: of each group of checks the first that was made counts, and all groups have to pass.
+    ///
+    /// # Errors
+    /// None of a group was made.
+    pub(super) fn cell(&self, groups: &[&[&str]]) -> Outcome<Cell> {
+        let mut cell = Cell::Pass;
+        for group in groups {
+            let made = group.iter().find_map(|name| self.checks.iter().find(|(known, _)| known == name));
+            match made {
+                None => return Err(format!("no check of {} was made", group.join(", ")).into()),
+                Some((_, Checked::Skipped(why))) => cell = Cell::Cannot((*why).to_owned()),
+                Some((_, Checked::Ok)) => {}
+            }
+        }
+        Ok(cell)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_passes_if_a_check_of_each_of_its_groups_did() {
+        let text = "ok a\nok b\nskip c: it has none\n2 passed, 0 failed\n";
+        let log = Log::read(text).unwrap();
+        assert_eq!(log.cell(&[&["a"], &["x", "b"]]).unwrap(), Cell::Pass);
+        assert_eq!(log.cell(&[&["a"], &["c"]]).unwrap(), Cell::Cannot("it has none".to_owned()));
+        assert!(log.cell(&[&["a"], &["x"]]).is_err());
+    }
+
+    #[test]
+    fn a_run_with_a_failure_or_without_an_end_is_an_error() {
+        for text in
+            ["ok a\nnot ok b: why\n1 passed, 1 failed\n", "ok a\nTraceback\n", "", "0 passed, 2 failed"]
+        {
+            assert!(Log::read(text).is_err(), "{text}");
+        }
+    }
+}

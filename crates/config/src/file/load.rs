@@ -19,10 +19,11 @@ pub(crate) enum Chosen {
 pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Problem> {
     let problem = |what: String| Problem::new(path, what);
     let unreadable = |error| problem(format!("cannot be read: {error}"));
-    if chosen == Chosen::Found {
-        check_link(path, ourselves())?;
-    }
-    let file = open(path).map_err(unreadable)?;
+    let links = match chosen {
+        Chosen::Named => Links::Followed,
+        Chosen::Found => judge_link(path, ourselves())?,
+    };
+    let file = open(path, links).map_err(unreadable)?;
     // What was opened is what is judged: the name may have been given to another file meanwhile.
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
@@ -39,16 +40,29 @@ pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Pro
     })
 }
 
+/// What is done if a path is a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Links {
+    Followed,
+    /// It was none when it was looked at.
+    #[cfg(unix)]
+    Refused,
+}
+
 /// Opens a file. A pipe is opened too, without waiting for somebody to write to it.
-fn open(path: &Path) -> std::io::Result<File> {
+fn open(path: &Path, links: Links) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
+        use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt as _;
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, links == Links::Refused);
         options.custom_flags(flags.bits().cast_signed());
     }
+    #[cfg(not(unix))]
+    let _ = links;
     options.open(path)
 }
 
@@ -63,12 +77,13 @@ fn ourselves() {}
 
 /// Refuses a link that others have put there: they would choose which of our own files counts.
 #[cfg(unix)]
-fn check_link(path: &Path, ourselves: u32) -> Result<(), Problem> {
+fn judge_link(path: &Path, ourselves: u32) -> Result<Links, Problem> {
     use std::os::unix::fs::MetadataExt as _;
     // What is not there, or cannot be looked at, is told of by whoever opens it.
-    let Ok(link) = std::fs::symlink_metadata(path) else { return Ok(()) };
-    if !link.is_symlink() || is_trusted(link.uid(), ourselves, Chosen::Found) {
-        return Ok(());
+    let link = std::fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
+    let Some(link) = link else { return Ok(Links::Refused) };
+    if is_trusted(link.uid(), ourselves, Chosen::Found) {
+        return Ok(Links::Followed);
     }
     let what = format!("is a link of another user (id {}), who could start programs with it", link.uid());
     Err(Problem::new(path, what).hint("name the file that it leads to with `--config`, if you mean that"))
@@ -76,8 +91,8 @@ fn check_link(path: &Path, ourselves: u32) -> Result<(), Problem> {
 
 /// Takes every link: here nothing tells whose it is.
 #[cfg(not(unix))]
-fn check_link(_: &Path, (): ()) -> Result<(), Problem> {
-    Ok(())
+fn judge_link(_: &Path, (): ()) -> Result<Links, Problem> {
+    Ok(Links::Followed)
 }
 
 /// Refuses a file that others can write to, since whoever does so starts programs in our name.
@@ -153,10 +168,11 @@ mod tests {
         // The links of the superuser are trusted, who can give this one away. Others cannot, and are compared with somebody else.
         let owner = if ourselves() == 0 { 1001 } else { ourselves() };
         std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
-        let refused = check_link(&link, owner + 1).unwrap_err().to_string();
+        let refused = judge_link(&link, owner + 1).unwrap_err().to_string();
         assert!(refused.contains(&format!("is a link of another user (id {owner})")), "{refused}");
-        check_link(&link, owner).unwrap();
-        check_link(&file, owner + 1).unwrap();
+        assert_eq!(judge_link(&link, owner).unwrap(), Links::Followed);
+        assert_eq!(judge_link(&file, owner + 1).unwrap(), Links::Refused);
+        assert!(open(&link, Links::Refused).is_err(), "it has become a link since it was judged");
         assert_eq!(load(&link, 10, Chosen::Found).is_err(), ourselves() == 0);
         assert_eq!(load(&link, 10, Chosen::Named).unwrap(), "text");
         std::fs::remove_dir_all(folder).unwrap();
@@ -169,7 +185,7 @@ mod tests {
         let _ = std::fs::remove_file(&pipe);
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         // Opened without asking before what it is, as if it had been put there meanwhile.
-        assert!(!open(&pipe).unwrap().metadata().unwrap().is_file());
+        assert!(!open(&pipe, Links::Refused).unwrap().metadata().unwrap().is_file());
         let refused = load(&pipe, 10, Chosen::Found).unwrap_err().to_string();
         assert!(refused.contains("is not a file"), "{refused}");
         std::fs::remove_file(pipe).unwrap();

@@ -52,6 +52,9 @@ const BEGINNINGS: &[&str] = &[
     "Basic ",
 ];
 
+/// How deep is looked into words within words, such as the variable of an option of a line for a shell.
+const MOST_DEPTH: u8 = 4;
+
 impl ServerConfig {
     /// Names what looks like a secret that is written in full, and not as a variable: `env TOKEN`, for one. It says
     /// nothing of the values.
@@ -101,11 +104,18 @@ pub(crate) fn masked_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<
 
 /// Returns what is shown of a word that holds a secret: as much as says what it is for.
 fn masked(option: &str, word: &str) -> Option<String> {
+    masked_to(MOST_DEPTH, option, word)
+}
+
+fn masked_to(depth: u8, option: &str, word: &str) -> Option<String> {
+    // What is an option itself is nobody's value.
+    let option = if word.starts_with('-') { "" } else { option };
     if is_secret(option, word) {
         return Some("…".to_owned());
     }
+    let depth = depth.checked_sub(1)?;
     if let Some((name, value)) = word.split_once('=').filter(|(name, _)| is_name(name))
-        && (is_secret(name, value) || masked(name, value).is_some())
+        && (is_secret(name, value) || masked_to(depth, name, value).is_some())
     {
         return Some(format!("{name}=…"));
     }
@@ -118,7 +128,7 @@ fn masked(option: &str, word: &str) -> Option<String> {
     {
         return Some(format!("{before}?…"));
     }
-    hides_a_secret(word).then(|| "…".to_owned())
+    hides_a_secret(depth, word).then(|| "…".to_owned())
 }
 
 /// Tells whether a text is one address and nothing else.
@@ -141,11 +151,11 @@ fn secret_parameters(query: &str) -> impl Iterator<Item = &str> {
 
 /// Tells whether a character is between words.
 fn is_between(c: char) -> bool {
-    c.is_whitespace() || "\"'`{},;".contains(c)
+    c.is_whitespace() || "\"'`,;".contains(c)
 }
 
 /// Looks into a text of many words, such as a line for a shell, or JSON.
-fn hides_a_secret(text: &str) -> bool {
+fn hides_a_secret(depth: u8, text: &str) -> bool {
     if !text.contains(is_between) {
         return false;
     }
@@ -156,7 +166,7 @@ fn hides_a_secret(text: &str) -> bool {
             option = if names_a_secret(option) { option } else { word };
             return false;
         }
-        let found = masked(std::mem::take(&mut option), word).is_some();
+        let found = masked_to(depth, std::mem::take(&mut option), word).is_some();
         if (word.starts_with('-') && !word.contains('=')) || word.ends_with(':') {
             option = word;
         }
@@ -273,17 +283,26 @@ mod tests {
             (&["https://h/mcp#access_token=canary"], &["https://h/mcp?…"]),
             (&["https://auth.h/mcp?units=metric"], &["https://auth.h/mcp?units=metric"]),
             (&["https://ann:canary@h/mcp?api_key=canary"], &["…"]),
+            (&["--token", "--port", "8080"], &["--token", "--port", "8080"]),
+            (&["-e", "DB_AUTH=user:${PW}"], &["-e", "DB_AUTH=user:${PW}"]),
+            (
+                &["-c", "DB_AUTH=user:${PW} run --no-auth --port 80"],
+                &["-c", "DB_AUTH=user:${PW} run --no-auth --port 80"],
+            ),
             (&["--token", "canary=="], &["--token", "…"]),
             (&["-c", "API_KEY='canary' run"], &["-c", "API_KEY=…"]),
             (&["-c", "curl https://h/?a=1 --token canary"], &["-c", "…"]),
             (&["-c", "run --token canary https://h/?api_key=canary"], &["-c", "…"]),
             (&["note: run --token canary"], &["…"]),
+            (&["-c", "docker run --env=API_KEY=canary x"], &["-c", "…"]),
             (&["-c", "run --token canary"], &["-c", "…"]),
             (&["-c", "run -H 'Authorization: Basic canary'"], &["-c", "…"]),
             (&["-c", "run -H 'Authorization: Bearer ${T}'"], &["-c", "run -H 'Authorization: Bearer ${T}'"]),
             (&["-c", "echo the author of it"], &["-c", "echo the author of it"]),
             (&["{\"Authorization\":\"Bearer canary\"}"], &["…"]),
         ];
+        let chain = "a=".repeat(1 << 16) + ",";
+        assert_eq!(masked_words([&*chain]), [None], "nobody looks into it without end");
         for (words, expected) in table {
             let masked = masked_words(words.iter().copied());
             let shown: Vec<&str> =

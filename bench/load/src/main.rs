@@ -96,7 +96,12 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         eprintln!("WARNING: our echo example is missing: {}", binaries.ours_path().display());
         eprintln!("WARNING: only the limit and rmcp are measured; `--require-ours` makes this an error.");
     }
-    if !matches!(&command, Command::Instructions(arguments) if arguments.ours_only) {
+    let ours_alone = match &command {
+        Command::Instructions(arguments) => arguments.ours_only,
+        Command::Transports(_) => true,
+        _ => false,
+    };
+    if !ours_alone {
         binaries.require_peers()?;
     }
     machine::pin_generator()?;

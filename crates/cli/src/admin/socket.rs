@@ -111,6 +111,13 @@ impl AdminSocket {
 
 impl Drop for AdminSocket {
     fn drop(&mut self) {
+        self.take_away();
+    }
+}
+
+impl AdminSocket {
+    /// Takes its name away, unless that is another's by now. Nobody finds it from then on.
+    pub(crate) fn take_away(&self) {
         let found = std::fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
             let _ = std::fs::remove_file(&self.path);

@@ -123,6 +123,7 @@ fn section(what: &str, words: &str) -> String {
 }
 
 fn hint_words(hints: &ToolAnnotations) -> String {
+    let hints = hints.as_meant();
     let said = [
         (hints.read_only, "read-only", "not read-only"),
         (hints.destructive, "destructive", "not destructive"),

@@ -118,6 +118,29 @@ fn answers(finished: &Finished) -> Vec<serde_json::Value> {
     answers
 }
 
+/// A legacy server that has one more tool for clients that can be asked something.
+const ASKS_SOME: &str = r#"more=
+while read -r line; do
+id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+case $line in
+*'"initialize"'*) case $line in *'"elicitation"'*) more=',{"name":"ask","inputSchema":{"type":"object"}}';; esac
+printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id";;
+*'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"plain","inputSchema":{"type":"object"}}%s]}}\n' "$id" "$more";;
+*'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"called"}]}}\n' "$id";;
+esac
+done"#;
+
+#[test]
+fn a_client_is_shown_what_the_server_would_show_it_itself() {
+    let bridge = ["bridge", "--era", "legacy", "--", "sh", "-c", ASKS_SOME].map(str::to_owned);
+    for era in ["modern", "legacy"] {
+        let asked = through_pipes(era, &["call", "ask", "--answer", "accept"], &bridge);
+        assert_eq!((asked.code, asked.stdout.as_str()), (Some(0), "called\n"), "{era}: {asked:?}");
+        let unasked = through_pipes(era, &["call", "ask"], &bridge);
+        assert!(unasked.stderr.contains("there is no tool `ask`"), "{era}: {unasked:?}");
+    }
+}
+
 #[test]
 fn a_caller_who_gives_up_ends_the_call_at_the_server() {
     let peer = Peer::start();

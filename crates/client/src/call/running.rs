@@ -119,7 +119,7 @@ impl Running {
                     }
                     Arrived::Question(asked) => {
                         // A server that asks and does not read what it is answered is as good as silent.
-                        let gathering = self.gather(inner, call, asked, siblings_within);
+                        let gathering = Box::pin(self.gather(inner, call, asked, siblings_within));
                         let Ok(questions) = timeout_at(due, gathering).await else {
                             return Err(Error::TimedOut { after: due - began });
                         };

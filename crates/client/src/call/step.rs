@@ -62,28 +62,36 @@ impl Inner {
         if let Some(fault) = &call.fault {
             return Err(Error::Invalid(fault.clone()));
         }
-        match given {
+        let brought = match given {
             Some(Given::Answers(Continuation::Live(suspended), answers)) => {
-                let mut running = suspended.into_running();
-                running.answer(self, answers).await?;
-                match running.wait(self, call, siblings_within).await? {
-                    Waited::Response(outcome) => self.settle(&running, call, outcome),
-                    Waited::Lost(loss) => Err(loss.into()),
-                    Waited::Asked(questions) => Ok(suspend(running, questions)),
-                }
+                return Box::pin(self.go_on(suspended, answers, call, siblings_within)).await;
             }
             Some(Given::Answers(Continuation::Portable(state), answers)) => {
-                let brought = Brought::Asked(read_state(&state)?, Said::Answers(answers));
-                self.send(call, Some(brought), siblings_within).await
+                Some(Brought::Asked(read_state(&state)?, Said::Answers(answers)))
             }
             Some(Given::Carried(state, answers)) => {
-                let brought = Brought::Asked(read_state(&state)?, Said::Carried(answers));
-                self.send(call, Some(brought), siblings_within).await
+                Some(Brought::Asked(read_state(&state)?, Said::Carried(answers)))
             }
-            Some(Given::Ahead(answers)) => {
-                self.send(call, Some(Brought::Ahead(answers)), siblings_within).await
-            }
-            None => self.send(call, None, siblings_within).await,
+            Some(Given::Ahead(answers)) => Some(Brought::Ahead(answers)),
+            None => None,
+        };
+        self.send(call, brought, siblings_within).await
+    }
+
+    /// Goes on with a call that stayed open.
+    async fn go_on(
+        self: &Arc<Self>,
+        suspended: Box<Suspended>,
+        answers: Answers,
+        call: &Call,
+        siblings_within: Duration,
+    ) -> Result<Step, Error> {
+        let mut running = suspended.into_running();
+        running.answer(self, answers).await?;
+        match running.wait(self, call, siblings_within).await? {
+            Waited::Response(outcome) => self.settle(&running, call, outcome),
+            Waited::Lost(loss) => Err(loss.into()),
+            Waited::Asked(questions) => Ok(suspend(running, questions)),
         }
     }
 
@@ -120,7 +128,7 @@ impl Inner {
                     {
                         // The schema has changed, and with it what headers have to repeat. Without a list that can be had
                         // there is nothing to do differently.
-                        if self.refresh_tools().await.is_err() {
+                        if Box::pin(self.refresh_tools()).await.is_err() {
                             return Err(Error::Refused(refused));
                         }
                     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::model::Answer;
 use trunkline_client::transport::{Opener, ReceiveError};
 use trunkline_client::{Change, Client, Error, Limits, Watch};
 
@@ -47,6 +48,64 @@ async fn answers_that_nobody_waits_for_are_dropped_and_each_call_gets_its_own() 
     });
     let said: Vec<String> = results.into_iter().map(|result| result.unwrap().text()).collect();
     assert_eq!(said, ["2", "3", "4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_calls_that_are_answered_backwards_each_get_their_own() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let calls = (0..1000).map(|_| client.call("t", json!({})).into_future());
+    let (results, ids) = tokio::join!(futures_util::future::join_all(calls), async {
+        let ids: Vec<Value> = loop {
+            settle().await;
+            let sent = script.sent().remove(0);
+            let calls = sent.iter().filter(|sent| sent["method"] == "tools/call");
+            let ids: Vec<_> = calls.map(|sent| sent["id"].clone()).collect();
+            if ids.len() == 1000 {
+                break ids;
+            }
+        };
+        ids.iter().rev().for_each(|id| script.newest().receive(done(id)));
+        ids
+    });
+    for (id, result) in ids.iter().zip(results) {
+        assert_eq!(result.unwrap().text(), id.to_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_with_the_id_of_a_call_is_not_taken_for_its_answer() {
+    let (script, opener) = mute();
+    let answers = Answers::new(|_| Ok(Answer::Roots(Vec::new())));
+    let builder = Client::builder().input(answers).pin(Revision::V2025_11_25);
+    let client = within(builder.connect(opener)).await.unwrap();
+    let (result, id) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        let id = script.wait_for("tools/call").await["id"].clone();
+        let question = json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" });
+        script.newest().receive(question.to_string());
+        let answer = script.newest().wait_for(|sent| sent.contains("\"result\"")).await.unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((&answer["id"], &answer["result"]), (&id, &json!({ "roots": [] })));
+        script.newest().receive(done(&id));
+        id
+    });
+    assert_eq!(result.unwrap().text(), id.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_be_sent_ends_every_call_with_the_reason_and_none_is_left() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    script.newest().fail_next_send(std::io::Error::other("the cable is cut"));
+    let calls = (0..3).map(|_| client.call("t", json!({})).into_future());
+    for result in futures_util::future::join_all(calls).await {
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::Closed { .. }), "{error:?}");
+        assert!(error.to_string().contains("the cable is cut"), "{error}");
+    }
+    assert!(client.is_closed() && client.closed().await.contains("the cable is cut"));
+    let late = client.call("t", json!({})).await.unwrap_err();
+    assert!(!late.may_have_run(), "{late:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,10 +263,7 @@ async fn a_flood_of_questions_is_refused_beyond_a_bound() {
             &self,
             _: trunkline_client::Origin,
             _: trunkline_client::protocol::model::Question,
-        ) -> trunkline_client::BoxFuture<
-            '_,
-            Result<trunkline_client::protocol::model::Answer, trunkline_client::protocol::Refusal>,
-        > {
+        ) -> trunkline_client::BoxFuture<'_, Result<Answer, trunkline_client::protocol::Refusal>> {
             Box::pin(std::future::pending())
         }
     }

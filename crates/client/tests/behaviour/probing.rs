@@ -1,6 +1,6 @@
 //! How the era of a server is found out, against servers that are only scripts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
@@ -17,9 +17,9 @@ async fn probe(
     discover: impl Fn(usize) -> Act + Send + Sync + 'static,
     initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
 ) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
-    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let asked = AtomicUsize::new(0);
     let (script, opener) = Script::new(move |_, message| match message["method"].as_str() {
-        Some(DISCOVER) => discover(asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst)),
+        Some(DISCOVER) => discover(asked.fetch_add(1, Ordering::SeqCst)),
         Some(INITIALIZE) => initialize(message),
         _ => Act::Wait,
     });
@@ -53,6 +53,21 @@ async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
     let (client, methods, _) = probe(|_| Act::Wait, |_| initialized("2024-11-05")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
     assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
+    for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
+        let slow = |asked| if asked == 0 { Act::Wait } else { described() };
+        let (client, methods, _) = probe(slow, move |_| refused()).await;
+        assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
+        assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER]]);
+    }
+    // One that goes on like this is given up.
+    let (client, methods, _) = probe(|_| Act::Wait, |_| error(-32022)).await;
+    let Err(Error::Unreachable(error)) = client else { panic!() };
+    assert_eq!(error.attempts.len(), 4, "{error:?}");
+    assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER, INITIALIZE]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +137,7 @@ async fn the_handshake_has_a_deadline_of_its_own() {
     let (client, ..) = probe(|_| Act::Wait, |_| Act::Wait).await;
     let Err(Error::Unreachable(unreachable)) = client else { panic!() };
     assert!(unreachable.cause.contains("30s"), "{unreachable}");
-    // The probe, the handshake after it, and the one over a connection of its own.
+    // The probe, the handshake after it, and one with the program started anew.
     assert_eq!(began.elapsed().as_secs(), 10 + 30 + 30);
 }
 

@@ -25,6 +25,7 @@ const INTERPRETERS: &[(&str, Takes)] = &[
     ("deno", Takes::Behind("ep")),
     ("duckdb", Takes::Rest),
     ("elixir", Takes::Behind("e")),
+    ("env", Takes::Behind("S")),
     ("fish", Takes::Behind("cC")),
     ("gawk", Takes::First),
     ("ksh", Takes::Behind("c")),
@@ -64,6 +65,7 @@ const LONG: &[&str] = &[
     "--print",
     "--run",
     "--source",
+    "--split-string",
     "-Command",
     "-EncodedCommand",
     "-cmd",
@@ -73,10 +75,20 @@ const LONG: &[&str] = &[
     "eval",
 ];
 
-/// Programs that run another one, which is named behind them.
-const WRAPPERS: &[&str] = &[
-    "busybox", "doas", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout",
-    "xargs",
+/// Programs that run another one, which is named behind them, each with the letters of its options that have a value.
+const WRAPPERS: &[(&str, &str)] = &[
+    ("busybox", ""),
+    ("doas", "uC"),
+    ("env", "uCS"),
+    ("ionice", "cnp"),
+    ("nice", "n"),
+    ("nohup", ""),
+    ("setsid", ""),
+    ("stdbuf", "ioe"),
+    ("sudo", "ugphCrtTUDR"),
+    ("time", "fo"),
+    ("timeout", "ks"),
+    ("xargs", "IPnLdEsa"),
 ];
 
 /// What a place on a command line would let a caller choose.
@@ -101,7 +113,7 @@ pub(super) fn danger(before: &[&str], prefix: &str) -> Option<Danger> {
             takes => reads(takes, arguments, prefix),
         })
     });
-    let chosen = || before.first().is_some_and(|word| is_wrapper(word)) && is_run(before, before.len());
+    let chosen = || !before.is_empty() && is_run(before, before.len());
     match text {
         true => Some(Danger::Text),
         false => (prefix.is_empty() && chosen()).then_some(Danger::Program),
@@ -110,21 +122,33 @@ pub(super) fn danger(before: &[&str], prefix: &str) -> Option<Danger> {
 
 /// Reports whether the word at a place is the program, or stands behind nothing but wrappers and what belongs to them.
 fn is_run(before: &[&str], at: usize) -> bool {
-    let words = before.get(..at).unwrap_or_default();
-    let mut wrapped = false;
-    let belongs = words.iter().enumerate().all(|(nth, word)| {
-        wrapped |= is_wrapper(word);
-        let behind_option = nth > 0 && words.get(nth - 1).is_some_and(|option| option.starts_with('-'));
+    let mut options = "";
+    let mut has_value = false;
+    let belongs = before.iter().take(at).enumerate().all(|(nth, word)| {
+        let is_value = std::mem::take(&mut has_value);
+        if let Some(letters) = wrapper(word).filter(|_| !is_value) {
+            options = letters;
+            return true;
+        }
+        has_value = !is_value && takes_value(word, options);
         let detail =
             word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit());
-        is_wrapper(word) || (wrapped && (detail || behind_option))
+        nth > 0 && (is_value || detail)
     });
-    // The last option may have its value here.
-    belongs && !(at == before.len() && words.last().is_some_and(|word| word.starts_with('-')))
+    belongs && !has_value
 }
 
-fn is_wrapper(word: &str) -> bool {
-    WRAPPERS.contains(&name(word))
+/// Returns the options of a wrapper that have a value; `None` for anything else.
+fn wrapper(word: &str) -> Option<&'static str> {
+    WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name(word)).map(|(_, letters)| *letters)
+}
+
+/// Reports whether an option has its value in the next word; a long one may.
+fn takes_value(word: &str, letters: &str) -> bool {
+    match word.strip_prefix("--") {
+        Some(long) => !long.is_empty() && !long.contains('='),
+        None => word.starts_with('-') && word.ends_with(|c| letters.contains(c)),
+    }
 }
 
 /// Returns the name of a program without its folder, its version and its extension.
@@ -230,6 +254,11 @@ mod tests {
             ("env A=b", Some(Danger::Program)),
             ("timeout 5", Some(Danger::Program)),
             ("sudo -u ann", Some(Danger::Program)),
+            ("sudo -n", Some(Danger::Program)),
+            ("env -i A=b", Some(Danger::Program)),
+            ("sudo -n nice -n 5", Some(Danger::Program)),
+            ("env -S", Some(Danger::Text)),
+            ("env +--split-string=", Some(Danger::Text)),
             ("ssh", None),
             ("awk {print}", None),
             ("awk -v +n=", None),
@@ -245,6 +274,10 @@ mod tests {
             ("curl -e", None),
             ("sudo -u", None),
             ("nice -n", None),
+            ("sudo --user", None),
+            ("sudo -n systemctl restart", None),
+            ("nice -n 10 make", None),
+            ("git", None),
             ("env +NAME=", None),
             ("env ls", None),
             ("", None),

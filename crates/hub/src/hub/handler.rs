@@ -53,7 +53,7 @@ impl Handler for Hub {
         match self.inner.route(&registry, call) {
             Routed::Answer(answer) => answer,
             Routed::Unknown(call, refusal) => {
-                let unlisted = self.inner.unlisted();
+                let unlisted = self.inner.unlisted_for(&call);
                 if unlisted.is_empty() {
                     return self.inner.unknown(call, refusal);
                 }
@@ -111,8 +111,11 @@ impl Inner {
 
     /// Returns what is known of the only server, if the hub speaks for it.
     fn spoken_for(&self) -> Option<Arc<Known>> {
-        match (self.speaks_for, self.servers().as_slice()) {
-            (SpeaksFor::ItsServer, [only]) => only.known(),
+        if self.speaks_for == SpeaksFor::Itself {
+            return None;
+        }
+        match self.servers().as_slice() {
+            [only] => only.known(),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use trunkline_protocol::{Method, Refusal};
 use trunkline_server::listing::{ListKind, page};
 use trunkline_server::{Call, Outcome};
 
-use super::{Inner, Snapshot};
+use super::{Inner, Snapshot, SpeaksFor};
 use crate::upstream::{Party, Upstream};
 
 /// The items of one page.
@@ -33,13 +33,37 @@ impl Inner {
         self.servers().into_iter().filter(|server| server.is_unlisted()).collect()
     }
 
+    /// Returns the servers of which it is not known what they offer to this caller.
+    ///
+    /// Many servers are not all connected to again for a caller that can be asked more than those before; what they have for
+    /// it is learnt when it calls them. Who stands in for one server shows what that would show.
+    pub(super) fn unlisted_for(&self, call: &Call) -> Vec<Arc<Upstream>> {
+        let unlisted = self.unlisted();
+        if !unlisted.is_empty() || self.speaks_for == SpeaksFor::Itself {
+            return unlisted;
+        }
+        let party = Party::of(&call.context);
+        self.servers().into_iter().filter(|server| server.shows_less_than(&party)).collect()
+    }
+
     /// Waits until it is known what servers offer, for as long as the first lists may take.
     pub(super) async fn learn(&self, unlisted: &[Arc<Upstream>], call: &Call) {
         let roots = call.context.known_roots().await;
         let party = Party::of(&call.context).with_roots(roots);
-        let learning = join_all(unlisted.iter().map(|server| server.first_listing(Some(&party))));
+        let stands_in = self.speaks_for == SpeaksFor::ItsServer;
+        let learning = join_all(unlisted.iter().map(|server| async {
+            server.first_listing(Some(&party)).await;
+            if stands_in {
+                server.listing_for(&party).await;
+            }
+        }));
         if timeout(self.options.limits.first_lists_within, learning).await.is_err() {
             unlisted.iter().for_each(|server| server.is_late());
+        }
+        if stands_in {
+            unlisted.iter().for_each(|server| server.is_late_for(&party));
+            // Whoever asked is not to see an older snapshot than the one that was waited for.
+            self.rebuild();
         }
     }
 }

@@ -33,7 +33,7 @@ impl Inner {
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
                 self.note_asked();
                 // Whoever was never listed is waited for, and then the list is whole.
-                let unlisted = self.unlisted();
+                let unlisted = self.unlisted_for(&call);
                 match unlisted.is_empty() {
                     // The newest snapshot, which has everybody who is listed by now.
                     true => Routed::Answer(ready(list(&self.registry(), &call))),

@@ -56,11 +56,12 @@ pub(crate) async fn relay(
             },
         };
         let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
-        match Box::pin(journey.go(lease, &resume)).await {
+        match journey.go(lease, &resume).await {
             // What certainly did not arrive may be sent once more, over a connection of which that is not known.
             Err(Failed::Upstream(error))
                 if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
-            Err(Failed::Upstream(error)) => {
+            Err(Failed::Stale(_)) if !std::mem::replace(&mut is_again, true) => {}
+            Err(Failed::Upstream(error) | Failed::Stale(error)) => {
                 return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
@@ -71,12 +72,14 @@ pub(crate) async fn relay(
 
 /// Reports whether a call certainly came to nothing, so that it can be made anew over another connection.
 fn did_not_run(error: &Error) -> bool {
-    matches!(error, Error::Closed { may_have_run: false, .. }) || is_stale(error)
+    matches!(error, Error::Closed { may_have_run: false, .. })
 }
 
-/// Reports whether a server refuses the very revision that was agreed on with it.
-fn is_stale(error: &Error) -> bool {
-    matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION)
+/// Reports whether a server refuses the very revision that was agreed on with it. In the legacy era that is agreed on for as
+/// long as the session lives, and the code means whatever the server wants.
+fn is_stale(lease: &Lease, error: &Error) -> bool {
+    let is_said = matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION);
+    is_said && !lease.client().server().keeps_sessions()
 }
 
 /// Reports whether a server, or the way to it, is not as it should be.
@@ -91,6 +94,8 @@ fn is_trouble(error: &Error) -> bool {
 enum Failed {
     /// Because of the server, or the way to it.
     Upstream(Error),
+    /// Because the server no longer speaks what was agreed on; nothing has happened.
+    Stale(Error),
     /// Because of us, or of the caller.
     Refused(Refusal),
 }
@@ -115,8 +120,8 @@ async fn party(context: &Context, server: &Upstream, method: Method) -> Party {
     }
     let roots = match server.asks_roots() && method.may_ask() {
         // A caller who does not say which roots it has gets a session that is told of none.
-        true => Some(context.roots().await.unwrap_or_default()),
-        false => context.known_roots().await,
+        true => Some(Box::pin(context.roots()).await.unwrap_or_default()),
+        false => Box::pin(context.known_roots()).await,
     };
     party.with_roots(roots)
 }
@@ -149,8 +154,9 @@ impl Journey<'_> {
                 Ok(Stepped::Ask(round)) => match &round.then {
                     Continuation::Live(_) => {
                         has_asked = true;
-                        let (round, answers) = ask(&self.errand.call.context, &lease, round).await?;
-                        stepped = self.drive(&lease, round.answer(answers)).await;
+                        let asking = ask(&self.errand.call.context, &lease, round);
+                        let (round, answers) = Box::pin(asking).await?;
+                        stepped = Box::pin(self.drive(&lease, round.answer(answers))).await;
                     }
                     _ => return self.ask_through_caller(round, resume),
                 },
@@ -175,11 +181,11 @@ impl Journey<'_> {
 
     /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
     async fn lower_level(&self, lease: &Lease) {
-        let level = self.errand.call.context.caller().log_level;
+        let level = self.party.log_level;
         let Some(level) = level.filter(|_| lease.client().server().keeps_sessions()) else { return };
         if lease.client().server().capabilities.logging
             && lease.connection().lowers_level(level)
-            && let Err(error) = lease.client().set_level(level).await
+            && let Err(error) = Box::pin(lease.client().set_level(level)).await
         {
             tracing::debug!(%error, "a server was not asked for log messages");
         }
@@ -203,7 +209,7 @@ impl Journey<'_> {
                     let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert_with(|| question.clone());
                 });
-        if let Some(level) = context.caller().log_level {
+        if let Some(level) = self.party.log_level {
             request = request.log_level(level);
         }
         if let Some(timeout) = self.server.config().timeout {
@@ -225,17 +231,14 @@ impl Journey<'_> {
         if !self.party.has_roots() || !lease.connection().input.has_roots() || !self.errand.method.may_ask() {
             return step.await;
         }
+        let telling = async {
+            lease.connection().roots.wanted().await;
+            tell_roots(&self.errand.call.context, lease).await;
+        };
         tokio::select! {
             biased;
             stepped = &mut step => stepped,
-            () = lease.connection().roots.wanted() => {
-                let telling = tell_roots(&self.errand.call.context, lease);
-                tokio::select! {
-                    biased;
-                    stepped = &mut step => stepped,
-                    () = telling => step.await,
-                }
-            }
+            () = Box::pin(telling) => step.await,
         }
     }
 
@@ -275,9 +278,10 @@ impl Journey<'_> {
     fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
         if lease.client().is_closed() {
             self.server.note_if_lost(lease.connection());
-        } else if is_stale(&error) {
+        } else if is_stale(lease, &error) {
             // What was found out about the server is not true any more.
             self.server.renounce(lease.connection(), error.to_string());
+            return Failed::Stale(error);
         } else if is_trouble(&error) {
             self.server.note_trouble(error.to_string());
         }

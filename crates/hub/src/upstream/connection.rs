@@ -46,7 +46,7 @@ pub(crate) struct Connection {
     level: AtomicU8,
     is_closing: AtomicBool,
     is_over: AtomicBool,
-    /// Told when a use ends, or the connection is to be ended.
+    /// Told when the connection is to be looked at or ended.
     stirred: Notify,
     minder: Mutex<Option<AbortHandle>>,
 }
@@ -93,6 +93,17 @@ impl Connection {
         self.who.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Reports whether it is whose it should be, without making another of that.
+    pub(super) fn is_whose(&self, is: impl FnOnce(&Who) -> bool) -> bool {
+        is(&self.who.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reports whether something is to be done as soon as nobody uses the connection any more.
+    fn is_due_after_use(&self) -> bool {
+        let ends_with_use = |who: &Who| matches!(who, Who::Nobody | Who::Call);
+        self.is_closing() || self.is_whose(ends_with_use) || self.roots.is_spoilt()
+    }
+
     /// Makes the connection somebody's.
     pub(super) fn claim(&self, who: Who) {
         *self.who.lock().unwrap_or_else(PoisonError::into_inner) = who;
@@ -136,7 +147,7 @@ impl Connection {
     /// Asks for the connection to be ended; from here on nobody may begin to use it.
     pub(crate) fn end(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
-        self.stirred.notify_waiters();
+        self.stir();
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -168,7 +179,7 @@ impl Connection {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Waits until a use ends or the connection is to be ended.
+    /// Waits until the connection is to be looked at or ended.
     pub(super) fn stirred(&self) -> impl Future<Output = ()> {
         self.stirred.notified()
     }
@@ -237,7 +248,9 @@ impl Drop for Lease {
             }
         }
         *self.connection.unused_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.connection.uses.fetch_sub(1, Ordering::SeqCst);
-        self.connection.stirred.notify_waiters();
+        // Whoever minds the connection looks by itself whether it was unused for long, and is woken only for what cannot wait.
+        if self.connection.uses.fetch_sub(1, Ordering::SeqCst) == 1 && self.connection.is_due_after_use() {
+            self.connection.stir();
+        }
     }
 }

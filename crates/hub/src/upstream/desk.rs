@@ -32,6 +32,8 @@ pub(super) struct Desk {
     pub(super) is_wanted: bool,
     /// Whether the first lists went out without the server, so that they need not wait for it again.
     pub(super) is_late: bool,
+    /// The clients to whom lists went out although it was not learnt what is there for them.
+    late_for: Vec<InputSet>,
     /// Whether the last connection ended because nobody used it, so that there need not be another.
     pub(super) is_resting: bool,
     /// What it offers to clients that can do this.
@@ -88,6 +90,7 @@ impl Desk {
             failure: None,
             is_wanted: false,
             is_late: false,
+            late_for: Vec::new(),
             is_resting: false,
             listings: Vec::new(),
             catalogue: None,
@@ -196,6 +199,18 @@ impl Desk {
             return true;
         }
         false
+    }
+
+    /// Reports whether it is known, or will not be soon, what is there for clients that can do this.
+    pub(super) fn is_listed_for(&self, input: InputSet) -> bool {
+        self.late_for.contains(&input) || self.listings.iter().any(|(known, _)| known.covers(input))
+    }
+
+    /// Notes that lists need not wait for what is there for clients that can do this.
+    pub(super) fn is_late_for(&mut self, input: InputSet) {
+        if !self.is_listed_for(input) {
+            self.late_for.push(input);
+        }
     }
 
     /// Returns the catalogue that a listing for these capabilities replaces.

@@ -10,6 +10,7 @@ use trunkline_config::Start;
 
 use super::Upstream;
 use super::desk::{Desk, Phase};
+use super::input::InputSet;
 use super::party::{Party, Place};
 
 pub(super) fn spawn(upstream: &Arc<Upstream>) -> AbortHandle {
@@ -102,6 +103,42 @@ impl Upstream {
     pub(crate) fn is_unlisted(&self) -> bool {
         let desk = self.lock();
         desk.offers() && !desk.is_shown && !desk.is_late
+    }
+
+    // For one caller.
+
+    /// Reports whether what the server offers was learnt for clients that can be asked less than this one, so that there may
+    /// be more for it.
+    pub(crate) fn shows_less_than(&self, party: &Party) -> bool {
+        let input = self.input_of(party);
+        let desk = self.lock();
+        desk.offers() && desk.is_shown && !desk.is_listed_for(input)
+    }
+
+    /// Waits until it is known what the server offers to somebody, or there is no connection for them.
+    pub(crate) async fn listing_for(self: &Arc<Self>, party: &Party) {
+        if !self.shows_less_than(party) {
+            return;
+        }
+        let mut pulse = self.pulse.subscribe();
+        let Ok(lease) = self.lease(party).await else { return };
+        let listed = pulse.wait_for(|_| !self.shows_less_than(party));
+        tokio::select! {
+            // The sender is `self`, so that this waits and never fails.
+            _ = listed => {}
+            _ = lease.client().closed() => {}
+        }
+    }
+
+    /// Notes that lists went out to somebody without what may be there for them.
+    pub(crate) fn is_late_for(&self, party: &Party) {
+        let input = self.input_of(party);
+        self.lock().is_late_for(input);
+    }
+
+    fn input_of(&self, party: &Party) -> InputSet {
+        let known = self.known();
+        party.place(self.config.load().share, known.as_deref()).input
     }
 
     // By hand.

@@ -118,11 +118,11 @@ impl Upstream {
     fn find(&self, desk: &Desk, place: &Place, party: &Party) -> Option<Lease> {
         let roots = party.roots.as_ref();
         for connection in desk.usable().filter(|connection| connection.input == place.input) {
-            let who = connection.who();
-            if who != place.who && who != Who::Nobody {
+            let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
+            if !is_nobodys && !connection.is_whose(|who| *who == place.who) {
                 continue;
             }
-            let is_sessions_own = matches!(who, Who::Session(_));
+            let is_sessions_own = !is_nobodys && matches!(place.who, Who::Session(_));
             if let (true, Some((_, changed))) = (is_sessions_own, roots) {
                 tell_of_roots(connection, changed.clone());
             }
@@ -135,7 +135,7 @@ impl Upstream {
             } else {
                 connection.roots.enter_unasked(roots);
             }
-            if who == Who::Nobody {
+            if is_nobodys {
                 connection.claim(place.who.clone());
             }
             return Some(connection.lease(roots));
@@ -262,7 +262,7 @@ impl Upstream {
     }
 
     fn failed(&self, error: &Error) -> Failure {
-        let failure = Failure::of(error);
+        let failure = Failure::of(error, &self.config().reach);
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
         let lost_offers = self.change(|desk| {
             desk.backoff.failed(Instant::now(), &self.options.limits);

@@ -170,7 +170,8 @@ impl Upstream {
         let now = Instant::now();
         // Leases are given under the same lock, so that nobody begins to use what is about to end.
         let mut desk = self.lock();
-        let since = connection.unused_since()?;
+        // What is in use now may be ended at the earliest when it has been unused for that long.
+        let Some(since) = connection.unused_since() else { return self.idle().map(|idle| now + idle) };
         let is_superseded = connection.who() == Who::Nobody
             && desk.usable().any(|other| !Arc::ptr_eq(other, connection) && other.who() != Who::Call);
         let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));

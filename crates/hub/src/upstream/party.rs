@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use trunkline_config::Share;
+use trunkline_protocol::Level;
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_server::Context;
 use trunkline_session::{Principal, SessionId};
@@ -16,6 +17,8 @@ pub(crate) struct Party {
     principal: Principal,
     session: Option<SessionId>,
     pub(crate) capabilities: ClientCapabilities,
+    /// The mildest log message that it wants, if it wants any.
+    pub(crate) log_level: Option<Level>,
     input: InputSet,
     /// Its roots, as far as they are known.
     pub(crate) roots: Option<KnownRoots>,
@@ -36,6 +39,7 @@ impl Party {
         Self {
             principal: caller.principal,
             session: caller.session,
+            log_level: caller.log_level,
             input: InputSet::of(&capabilities),
             capabilities,
             roots: None,

@@ -29,7 +29,7 @@ impl Place {
         let options = HostOptions::default();
         let shutdown = options.shutdown.clone();
         let endpoint = Host::new(parts.clone(), options).unwrap().http(HttpOptions::default());
-        let listener = TcpListener::bind(address).await.unwrap();
+        let listener = within(listen(address)).await;
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move {
             let _ = serve(listener, &endpoint, endpoint.clone(), Duration::ZERO).await;
@@ -42,6 +42,19 @@ impl Place {
         self.shutdown.stop();
         within(self.serving).await.unwrap();
         Self::at(&self.address.to_string(), parts).await
+    }
+}
+
+/// Listens at an address, once nobody else has it for a moment: a port that was let go may be given to anybody.
+async fn listen(address: &str) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

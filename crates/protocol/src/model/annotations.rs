@@ -69,3 +69,36 @@ object! {
         open_world: Option<bool> => "openWorldHint",
     }
 }
+
+impl ToolAnnotations {
+    /// Returns the hints as they are meant: where one is absent, its name without `Hint` counts, which some servers write.
+    #[must_use]
+    pub fn as_meant(&self) -> Self {
+        let short = |name: &str| self.rest.get(name).and_then(|raw| raw.get::<bool>().ok());
+        let mut meant = self.clone();
+        for (hint, name) in [
+            (&mut meant.read_only, "readOnly"),
+            (&mut meant.destructive, "destructive"),
+            (&mut meant.idempotent, "idempotent"),
+            (&mut meant.open_world, "openWorld"),
+        ] {
+            *hint = hint.or_else(|| short(name));
+        }
+        meant
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Raw;
+
+    #[test]
+    fn hints_count_without_their_ending_where_they_are_not_given_with_it() {
+        let raw = r#"{"readOnly":true,"destructiveHint":false,"destructive":true,"openWorld":"yes"}"#;
+        let hints = ToolAnnotations::read(&Raw::parse(raw.to_owned()).unwrap()).unwrap();
+        let meant = hints.as_meant();
+        assert_eq!((hints.read_only, meant.read_only), (None, Some(true)));
+        assert_eq!((meant.destructive, meant.idempotent, meant.open_world), (Some(false), None, None));
+    }
+}

@@ -1,3 +1,4 @@
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ impl HttpClient {
     ) -> Result<HttpResponse, HttpError> {
         let (mut link, request) = match self.pool.take() {
             None => {
-                let link = Link::open(&self.dialer, &self.origin, tunnel).await?;
+                let link = self.open(tunnel).await?;
                 let request = link.prepare(request);
                 (link, request)
             }
@@ -134,9 +135,7 @@ impl HttpClient {
                 let request = link.prepare(request);
                 match link.send(request).await {
                     Ok(response) => return Ok(self.receive(response, link)),
-                    Err(Failed { unsent: Some(request), .. }) => {
-                        (Link::open(&self.dialer, &self.origin, tunnel).await?, request)
-                    }
+                    Err(Failed { unsent: Some(request), .. }) => (self.open(tunnel).await?, request),
                     Err(Failed { error, .. }) => return Err(error),
                 }
             }
@@ -145,6 +144,11 @@ impl HttpClient {
             Ok(response) => Ok(self.receive(response, link)),
             Err(Failed { error, .. }) => Err(error),
         }
+    }
+
+    /// Opens a connection, in a box: it is much larger than what is done for a request over one that is there.
+    fn open(&self, tunnel: Tunnel) -> Pin<Box<impl Future<Output = Result<Link, HttpError>> + Send>> {
+        Box::pin(Link::open(&self.dialer, &self.origin, tunnel))
     }
 
     /// Returns the number of connections that are kept for the next request.

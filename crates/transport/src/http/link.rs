@@ -31,7 +31,8 @@ type Driver = Connection<TokioIo<Counted>, Full<Bytes>>;
 /// It has no task of its own: whoever waits for the response drives it, so that nobody has to be woken in between.
 pub(crate) struct Link {
     sender: SendRequest<Full<Bytes>>,
-    driver: Driver,
+    /// In a box, since a connection goes from hand to hand with every request.
+    driver: Box<Driver>,
     /// The driver must not be polled any more.
     is_over: bool,
     written: Written,
@@ -61,7 +62,7 @@ impl Link {
             Form::Origin => None,
             Form::Proxied(proxy) => Some((origin.origin(), proxy.authorization())),
         };
-        Ok(Self { sender, driver, is_over: false, written, proxied })
+        Ok(Self { sender, driver: Box::new(driver), is_over: false, written, proxied })
     }
 
     /// Lets the connection do what it can; what is wrong with it is told to whoever waits for the response.
@@ -119,7 +120,7 @@ impl Link {
 
     /// Takes the connection out, with what was read ahead, after a response that has switched protocols.
     pub(crate) fn into_stream(self) -> (Stream, Bytes) {
-        let parts = self.driver.into_parts();
+        let parts = (*self.driver).into_parts();
         (parts.io.into_inner().into_inner(), parts.read_buf)
     }
 }

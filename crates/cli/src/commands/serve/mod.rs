@@ -46,10 +46,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
             ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
         };
         let served = serving.serve(place, signals).await;
-        // Who is in a hurry does not wait for servers to leave: without us they are ended.
-        if serving.departure.cut_short().is_none() {
-            offer.end().await;
-        }
+        offer.end(serving.departure.cut_short().is_some()).await;
         if let Some(audit) = audit {
             audit.close();
         }

@@ -106,9 +106,11 @@ impl Offer {
         }
     }
 
-    /// Ends every program that was started.
-    pub(super) async fn end(&self) {
-        if let Some(gateway) = self.gateway() {
+    /// Ends every program that was started. Who is in a hurry does not wait for them: without us they are ended.
+    pub(super) async fn end(&self, in_a_hurry: bool) {
+        let Some(gateway) = self.gateway() else { return };
+        gateway.leave();
+        if !in_a_hurry {
             gateway.shutdown().await;
         }
     }

@@ -127,3 +127,9 @@ fn command_line(id: i32) -> String {
     let bytes = std::fs::read(Path::new("/proc").join(id.to_string()).join("cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
+
+/// Reports whether a process has ended; that nobody has asked yet how is none of its doing.
+fn is_gone(id: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    status.is_empty() || status.contains("State:\tZ")
+}

@@ -116,6 +116,24 @@ fn nothing_is_left_when_it_ends_and_calls_may_finish() {
     assert_eq!(answer["result"]["content"][0]["text"], "done\n", "{answer}");
     let finished = running.wait();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let left = std::fs::read_to_string(format!("/proc/{started}/status")).unwrap_or_default();
-    assert!(left.is_empty() || left.contains("State:\tZ"), "its servers end with it: {left}");
+    assert!(is_gone(started), "its servers end with it");
+}
+
+#[test]
+fn servers_end_with_a_hub_whose_client_is_gone_and_with_one_that_is_killed() {
+    let place = Place::new("hub_gone", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let mut running = Running::start_in(&["serve", "--stdio"], &place.folder);
+    running.write(&lines(&[initialize(), initialized(), legacy(2, "tools/list", json!({}))]));
+    running.read_line();
+    assert!(running.read_line().contains("a__echo"));
+    let started = process_with(running.id(), "--builtin echo").unwrap();
+    assert_eq!(running.finish().code, Some(0));
+    assert!(is_gone(started));
+
+    let (running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    let started = process_with(running.id(), "--builtin echo").unwrap();
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().code, None);
+    until("the server ends", || is_gone(started).then_some(()));
 }

@@ -86,3 +86,59 @@ fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
     running.wait_for("added `a`");
     assert!(tools(address).contains(&"a__echo".to_owned()));
 }
+
+#[test]
+fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
+    let file_of = |name: &str| mcp_json(&[(name, builtin("echo"))]);
+    let place = Place::new("hub_in_place", "mcp.json", &file_of("a"));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    std::fs::write(place.path(), file_of("b")).unwrap();
+    running.wait_for("added `b`; removed `a`");
+    assert_eq!(tools(address), ["b__echo"]);
+    drop(running);
+
+    let linked = Place::new("hub_link", "mcp.json", &file_of("a"));
+    let (first, second) = (linked.folder.join("first"), linked.folder.join("second"));
+    for (folder, name) in [(&first, "c"), (&second, "d")] {
+        std::fs::create_dir(folder).unwrap();
+        file(folder, "mcp.json", &file_of(name), 0o600);
+    }
+    let point_to = |folder: &Path| {
+        let link = linked.folder.join("link");
+        std::os::unix::fs::symlink(folder.join("mcp.json"), &link).unwrap();
+        std::fs::rename(link, linked.path()).unwrap();
+    };
+    point_to(&first);
+    let (mut running, address) = linked.serve(&[]);
+    assert_eq!(tools(address), ["c__echo"]);
+    point_to(&second);
+    running.wait_for("added `d`; removed `c`");
+    assert_eq!(tools(address), ["d__echo"]);
+}
+
+#[test]
+fn however_fast_the_file_is_edited_the_last_edit_counts_and_nobody_else_notices() {
+    let steady = ("steady", builtin("echo"));
+    let with = |name: &str| mcp_json(&[steady.clone(), (name, builtin("echo"))]);
+    let place = Place::new("hub_fast_edits", "mcp.json", &with("s0"));
+    let (running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["s0__echo", "steady__echo"]);
+    for edit in 1..=20 {
+        // Every third is wrong, and most are replaced before anybody has read them.
+        let text = if edit % 3 == 0 { "{".to_owned() } else { with(&format!("s{edit}")) };
+        place.write(&text);
+        if edit % 4 == 0 {
+            running.signal(Signal::HUP);
+        }
+        let message = edit.to_string();
+        assert_eq!(echoed(address, "steady__echo", &message), message);
+    }
+    place.write(&with("last"));
+    until("the last edit counts", || (tools(address) == ["last__echo", "steady__echo"]).then_some(()));
+    until("what is gone has ended", || {
+        let servers =
+            children(running.id()).into_iter().filter(|id| command_line(*id).contains("--builtin echo"));
+        (servers.count() == 2).then_some(())
+    });
+}

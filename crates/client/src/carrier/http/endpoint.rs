@@ -44,16 +44,22 @@ impl Endpoint {
             let at = self.lock();
             (at.place.clone(), at.is_settled)
         };
-        let mut request = HttpRequest { method, place, headers, body };
-        if !is_settled {
-            for _ in 0..MOST_REDIRECTS {
-                let response = self.http.send(request.clone()).await?;
-                match self.follow(&response) {
-                    Some(place) => request.place = place,
-                    None => return Ok(response),
-                }
-                response.body.finish();
+        let request = HttpRequest { method, place, headers, body };
+        if is_settled {
+            return self.http.send(request).await;
+        }
+        Box::pin(self.find(request)).await
+    }
+
+    /// Sends a request to where the server says that it is.
+    async fn find(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        for _ in 0..MOST_REDIRECTS {
+            let response = self.http.send(request.clone()).await?;
+            match self.follow(&response) {
+                Some(place) => request.place = place,
+                None => return Ok(response),
             }
+            response.body.finish();
         }
         self.http.send(request).await
     }

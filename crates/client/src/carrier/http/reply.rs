@@ -44,8 +44,10 @@ enum Stage {
 async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
     // Nobody closes the semaphore.
     let permit = shared.places.clone().acquire_owned().await.ok();
-    if outgoing.needs_listener() {
-        shared.until_listening().await;
+    if outgoing.needs_listener()
+        && let Some(listening) = shared.until_listening()
+    {
+        Box::pin(listening).await;
     }
     let mut guard = Guard::new(&shared, &outgoing);
     let (id, session) = (outgoing.id, shared.session_number());
@@ -66,13 +68,13 @@ async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) 
         }
         // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
         Answer::Refused(loss, session) if outgoing.finds_out() && response.status.is_server_error() => {
-            let beginning = response.body.read_beginning(EXCERPT_BYTES).await;
+            let beginning = Box::pin(response.body.read_beginning(EXCERPT_BYTES)).await;
             guard.last(Arrived::Lost(explain(loss, &beginning, session)))
         }
         Answer::Refused(loss, session) => {
             let kind = media(&response.headers);
-            let refused = (loss, session);
-            let last = read_refusal(kind, &mut response.body, refused, id, &shared).await;
+            let reading = read_refusal(kind, &mut response.body, (loss, session), id, &shared);
+            let last = Box::pin(reading).await;
             guard.last(last)
         }
         Answer::Lost(loss) => guard.last(Arrived::Lost(loss)),
@@ -193,7 +195,7 @@ impl Reply {
                     return self.guard.last(Arrived::Lost(Loss { reach: Reach::MayHaveReached, kind }));
                 }
                 Next::End(how) => {
-                    if let Err(loss) = self.resume(how).await {
+                    if let Err(loss) = Box::pin(self.resume(how)).await {
                         return self.guard.last(Arrived::Lost(loss));
                     }
                 }

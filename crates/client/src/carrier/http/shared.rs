@@ -285,16 +285,16 @@ impl Shared {
 
     /// Waits until the standing stream is there, or it is clear that it is not, or that takes too long. There are servers
     /// that drop what they have to say if nobody listens.
-    pub(super) async fn until_listening(&self) {
-        let waiting = match &self.lock().standing {
+    pub(super) fn until_listening(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let (mut is_settled, until) = match &self.lock().standing {
             Standing::On(listener) if !*listener.is_settled.borrow() => {
-                Some((listener.is_settled.clone(), listener.until))
+                (listener.is_settled.clone(), listener.until)
             }
-            _ => None,
+            _ => return None,
         };
-        if let Some((mut is_settled, until)) = waiting {
+        Some(async move {
             let _ = timeout_at(until, is_settled.wait_for(|is_settled| *is_settled)).await;
-        }
+        })
     }
 
     /// Ends the session and everything that belongs to it, in an orderly way.

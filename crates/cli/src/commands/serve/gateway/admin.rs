@@ -37,6 +37,11 @@ impl Socket {
         }
     }
 
+    /// Lets nobody find it any more.
+    pub(super) fn take_away(&self) {
+        self.socket.take_away();
+    }
+
     /// Does what is asked for. It never returns.
     pub(super) async fn serve(&self, gateway: &Gateway) -> Infallible {
         tracing::debug!("managed at {}", self.socket.path().display());
@@ -62,6 +67,8 @@ impl Socket {
             None => Ok(None),
         }
     }
+
+    pub(super) fn take_away(&self) {}
 
     pub(super) async fn serve(&self, _: &Gateway) -> Infallible {
         std::future::pending().await

@@ -172,6 +172,13 @@ impl Gateway {
         self.inner.hub.status().into_iter().filter(|status| status.name != OWN).collect()
     }
 
+    /// Lets nobody who runs the hub find it any more.
+    pub(super) fn leave(&self) {
+        if let Some(socket) = &self.inner.socket {
+            socket.take_away();
+        }
+    }
+
     /// Ends every connection, and with it every program that was started.
     pub(super) async fn shutdown(&self) {
         self.inner.hub.shutdown().await;

@@ -7,7 +7,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import * as types from '@modelcontextprotocol/sdk/types.js';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listen, port, Sessions } from './serve.mjs';
+import { listen, readArguments, Sessions } from './serve.mjs';
 
 const STEP_MS = 50;
 const WATCHED = 'test://watched-resource';
@@ -440,7 +440,7 @@ function makeServer() {
     return server;
 }
 
-const at = port();
+const { port: at } = readArguments();
 if (at === undefined) {
     await makeServer().connect(new StdioServerTransport());
 } else {

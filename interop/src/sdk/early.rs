@@ -39,6 +39,7 @@ pub(super) const SERVER: Server = Server {
     legacy: checks![work::ping, work::cancel, work::timeout, work::usable_after_cancel],
     streams: &[],
     modern: checks![work::no_ping, work::cancel, work::timeout, work::usable_after_cancel],
+    connects_often: false,
 };
 
 /// One whose release falls silent after a cancellation, and ends with the next request.

@@ -47,6 +47,7 @@ pub(super) const SERVER: Server = Server {
     legacy: &[],
     streams: &[],
     modern: &[],
+    connects_often: true,
 };
 
 fn prepare(_: &Options, answers: &Answers) -> Checked {

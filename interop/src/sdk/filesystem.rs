@@ -18,6 +18,7 @@ pub(super) const SERVER: Server = Server {
     legacy: &[],
     streams: &[],
     modern: &[],
+    connects_often: true,
 };
 
 /// The folder that is a root in the beginning, and the one that is it later.

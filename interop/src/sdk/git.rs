@@ -19,6 +19,7 @@ pub(super) const SERVER: Server = Server {
     legacy: &[],
     streams: &[],
     modern: &[],
+    connects_often: true,
 };
 
 /// Makes a repository anew, with a file that is not in it yet.

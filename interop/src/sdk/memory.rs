@@ -20,6 +20,7 @@ pub(super) const SERVER: Server = Server {
     legacy: &[],
     streams: &[],
     modern: &[],
+    connects_often: true,
 };
 
 pub(crate) fn prepare(options: &Options, _: &Answers) -> Checked {

@@ -16,6 +16,7 @@ pub(super) const SERVER: Server = Server {
     legacy: &[],
     streams: &[],
     modern: &[],
+    connects_often: true,
 };
 
 async fn lists(peer: &Peer<'_>) -> Checked {

@@ -8,7 +8,7 @@ use crate::conformance::bridge;
 const TITLE: &str = "\
 # What the bridge carries
 
-Every cell of these tables was measured: a client at one end, `trunkline bridge` or the hub in it between them, and a server at
+What these tables say was measured, but where it says otherwise: a client at one end, `trunkline bridge` or the hub in it between them, and a server at
 the other. `cargo xtask matrix` measures them again and writes this page; `cargo xtask matrix --check` fails if the page says
 anything else than what was measured.
 
@@ -39,7 +39,9 @@ reached by stdio is a process of its own.",
         "\
 The marks in a column stand for the era at the other end, legacy and modern. Clients reach the bridge over Streamable HTTP, the oldest
 one over stdio, and behind the bridge is our server in one era alone. Servers are started by the bridge over stdio, and our client
-speaks to it in one era alone.",
+speaks to it in one era alone. Servers of the first two releases have no tool that asks with a form: what is said of elicitation there
+follows from the revision and was not run. A server on PyPI `mcp` 1.7.1 falls silent after a cancellation and ends at the next request,
+with or without a bridge; the mark for cancellation says there that the bridge starts it again.",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: runs the official suite and judges every check that it made.
 
-mod bridge;
+pub(crate) mod bridge;
 
 use std::path::Path;
 use std::process::Command;

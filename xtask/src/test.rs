@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::Args;
 use crate::table::Table;
-use crate::{Outcome, browser, conformance, instructions, interop, root, run};
+use crate::{Outcome, browser, conformance, instructions, interop, matrix, root, run};
 
 type Step = fn() -> Outcome;
 
@@ -22,6 +22,7 @@ const STEPS: &[(&str, Step)] = &[
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
     ("morning", || interop::morning::command(no_options())),
+    ("matrix", || matrix::command(Args::new(["--check".to_owned()].into_iter()))),
     ("browser", || browser::command(no_options())),
 ];
 
@@ -93,12 +94,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop morning browser";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop morning matrix browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test borrowed sqlite instructions conformance interop morning browser"
+            "fmt clippy test borrowed sqlite instructions conformance interop morning matrix browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

@@ -37,6 +37,9 @@ pub struct HubLimits {
     pub watch_within: Duration,
     /// How long a resource that nobody watches any more is still watched. Default 10 s.
     pub watch_lingers: Duration,
+    /// The addresses that servers pointed at in results and that are on no list. Default 4,096; beyond it the oldest is
+    /// forgotten, and cannot be read unless it is on a list.
+    pub links: usize,
     /// How often one call may be interrupted by questions that travel through the caller. Default 32.
     pub rounds: u16,
     /// How often one call may ask to be asked again without a question. Default 600.
@@ -62,6 +65,7 @@ impl Default for HubLimits {
             roots_within: Duration::from_secs(10),
             watch_within: Duration::from_secs(10),
             watch_lingers: Duration::from_secs(10),
+            links: 4096,
             rounds: 32,
             polls: 600,
         }

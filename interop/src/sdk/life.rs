@@ -15,7 +15,7 @@ use crate::peer::Peer;
 use crate::report::{Checked, require, same};
 
 /// How long a server may need to leave by itself; a client that had to force it takes longer.
-const LEAVES_WITHIN: Duration = Duration::from_secs(2);
+const LEAVES_WITHIN: Duration = Duration::from_millis(4_500);
 
 /// Connects, and looks at whom.
 pub(super) async fn connect<'o>(

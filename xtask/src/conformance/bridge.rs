@@ -22,7 +22,6 @@ struct Setting {
 struct Beyond {
     scenario: &'static str,
     check: &'static str,
-    #[cfg_attr(not(test), expect(dead_code, reason = "it is written down for whoever reads the list"))]
     why: &'static str,
 }
 
@@ -90,6 +89,30 @@ impl Programs<'_> {
             command
         })
     }
+}
+
+/// Says for people in front of what the suite is run, and what no bridge can pass there.
+pub(crate) fn words() -> String {
+    let mut beyond: Vec<&Beyond> = Vec::new();
+    let mut text = "| in front of | all that is required of | but |\n| --- | --- | --- |\n".to_owned();
+    for Setting { name, requires, beyond: listed, .. } in SETTINGS {
+        let mut numbers = Vec::new();
+        for one in *listed {
+            let known =
+                beyond.iter().position(|known| (known.scenario, known.check) == (one.scenario, one.check));
+            let at = known.unwrap_or_else(|| {
+                beyond.push(one);
+                beyond.len() - 1
+            });
+            numbers.push((at + 1).to_string());
+        }
+        let but = if numbers.is_empty() { "nothing".to_owned() } else { numbers.join(", ") };
+        text.push_str(&format!("| {name} | {requires} | {but} |\n"));
+    }
+    for (at, Beyond { scenario, check, why }) in beyond.iter().enumerate() {
+        text.push_str(&format!("\n{}. `{check}` of `{scenario}`: {why}.", at + 1));
+    }
+    text
 }
 
 /// Runs the suite in every setting, and counts what fails it.

@@ -9,9 +9,10 @@ use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
 use super::open::Open;
-use super::probe::{Observation, Verdict, judge};
-use super::{Attempts, Connected, Plan, websocket};
+use super::probe::{Observation, UNSUPPORTED_VERSION, Verdict, judge};
+use super::{Attempts, Connected, Described, Plan, websocket};
 use crate::carrier::{ChannelCarrier, aside};
+use crate::edge::Edge;
 use crate::error::Error;
 
 /// What opens a channel, as often as needed.
@@ -72,6 +73,7 @@ async fn probe(
 ) -> Result<Connected, Error> {
     let mut asked = Revision::NEWEST;
     let mut asked_again = false;
+    let mut waited = false;
     loop {
         let edge = handshake::modern_edge(plan, asked);
         let observation = open.observe(plan, &edge, attempts).await;
@@ -85,14 +87,29 @@ async fn probe(
             (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
                 return Err(attempts.unreachable(source, observation.describe()));
             }
-            (Verdict::Legacy(offered), observation) => {
-                let is_mute = matches!((&observation, source), (Observation::Silence, Source::Command(_)));
-                return match shake_hands(source, open, plan, offered, attempts).await {
+            (Verdict::Legacy(offered), Observation::Silence) => {
+                match try_hands(&open, plan, offered, attempts).await {
+                    Ok((edge, described)) => return Ok(open.connected(edge, described)),
+                    // It was only slow to start, and has meanwhile heard what it was asked first.
+                    Err(Failure::Refused(refused))
+                        if refused.code == UNSUPPORTED_VERSION && !std::mem::replace(&mut waited, true) =>
+                    {
+                        if let Verdict::Again(revision) = judge(&Observation::Refused(refused), asked) {
+                            asked = revision;
+                        }
+                    }
                     // Some programs neither answer what they do not know nor anything after it.
-                    Err(_) if is_mute => afresh(source, plan, offered, attempts).await,
-                    connected => connected,
-                };
+                    Err(failure)
+                        if !matches!(failure, Failure::Refused(_))
+                            && !matches!(source, Source::WebSocket(_)) =>
+                    {
+                        drop(open);
+                        return afresh(source, plan, offered, attempts).await;
+                    }
+                    Err(failure) => return Err(attempts.unreachable(source, failure.describe())),
+                }
             }
+            (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
             // Over a network there are other reasons for a connection to end than age.
             (Verdict::LegacyAfresh(_), observation) if matches!(source, Source::WebSocket(_)) => {
                 return Err(attempts.unreachable(source, observation.describe()));
@@ -124,27 +141,30 @@ async fn shake_hands(
     offered: Revision,
     attempts: &mut Attempts,
 ) -> Result<Connected, Error> {
-    let what = format!("initialize at {offered}");
-    match handshake::initialize(&*open.carrier, plan, offered).await {
+    match try_hands(&open, plan, offered, attempts).await {
         Ok((_, described)) if plan.refuses(described.revision) => {
-            attempts.note(what, format!("answered with {}", described.revision));
             let cause = format!("the server does not speak {offered}, but {}", described.revision);
             Err(attempts.unreachable(source, cause))
         }
-        Ok((edge, described)) => {
-            attempts.note(what, format!("answered with {}", described.revision));
-            Ok(open.connected(edge, described))
-        }
-        Err(Failure::Lost(loss)) => {
-            let cause = Error::from(loss).to_string();
-            attempts.note(what, cause.clone());
-            Err(attempts.unreachable(source, cause))
-        }
-        Err(failure) => {
-            attempts.note(what, failure.describe());
-            Err(attempts.unreachable(source, failure.describe()))
-        }
+        Ok((edge, described)) => Ok(open.connected(edge, described)),
+        Err(failure) => Err(attempts.unreachable(source, failure.describe())),
     }
+}
+
+/// Opens a session, if the server will, and notes what came of it.
+async fn try_hands(
+    open: &Open,
+    plan: &Plan,
+    offered: Revision,
+    attempts: &mut Attempts,
+) -> Result<(Edge, Described), Failure> {
+    let opened = handshake::initialize(&*open.carrier, plan, offered).await;
+    let outcome = match &opened {
+        Ok((_, described)) => format!("answered with {}", described.revision),
+        Err(failure) => failure.describe(),
+    };
+    attempts.note(format!("initialize at {offered}"), outcome);
+    opened
 }
 
 impl Source {

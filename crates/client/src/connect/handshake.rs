@@ -13,13 +13,17 @@ use crate::edge::{Edge, Extras, Legacy, Modern, legacy, modern};
 use crate::error::{Error, Refused};
 
 /// Asks a server to describe itself in a modern revision, and says what came of it.
+///
+/// Where nothing else would be tried, a server has as much time for it as for a handshake.
 pub(crate) async fn discover(carrier: &dyn Carrier, plan: &Plan, edge: &Edge) -> Observation {
+    let limits = &plan.limits;
+    let within = if plan.pin.is_some() { limits.connect_within } else { limits.probe_within };
     let outgoing = match edge.write(plan.ids.next(), &Call::of(Method::Discover), Extras::default()) {
         Ok(outgoing) => outgoing,
         // Nothing that is written here can be wrong.
         Err(error) => return Observation::Lost(Loss::not_reached(error.to_string())),
     };
-    match answer(carrier.request(outgoing), plan.limits.probe_within).await {
+    match answer(carrier.request(outgoing), within).await {
         None => Observation::Silence,
         Some(Ok(Ok(result))) => Observation::Described(result),
         Some(Ok(Err(error))) => Observation::Refused(Refused::read(&error)),

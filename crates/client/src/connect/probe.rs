@@ -7,7 +7,7 @@ use crate::carrier::{Loss, LossKind};
 use crate::error::{Error, Refused};
 
 /// The code by which a modern server says that it does not speak the version that it was asked in.
-const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// What came of asking a server to describe itself in a modern revision.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! How the era of a server is found out, against servers that are only scripts.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, Error};
@@ -15,9 +17,9 @@ async fn probe(
     discover: impl Fn(usize) -> Act + Send + Sync + 'static,
     initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
 ) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
-    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let asked = AtomicUsize::new(0);
     let (script, opener) = Script::new(move |_, message| match message["method"].as_str() {
-        Some(DISCOVER) => discover(asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst)),
+        Some(DISCOVER) => discover(asked.fetch_add(1, Ordering::SeqCst)),
         Some(INITIALIZE) => initialize(message),
         _ => Act::Wait,
     });
@@ -54,10 +56,39 @@ async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
+    for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
+        let slow = |asked| if asked == 0 { Act::Wait } else { described() };
+        let (client, methods, _) = probe(slow, move |_| refused()).await;
+        assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
+        assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER]]);
+    }
+    // One that goes on like this is given up.
+    let (client, methods, _) = probe(|_| Act::Wait, |_| error(-32022)).await;
+    let Err(Error::Unreachable(error)) = client else { panic!() };
+    assert_eq!(error.attempts.len(), 4, "{error:?}");
+    assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER, INITIALIZE]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_goes_away_is_started_again_and_not_probed() {
     let (client, methods, _) = probe(|_| Act::End, |_| initialized("2025-03-26")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
     assert_eq!(methods, [vec![DISCOVER], vec![INITIALIZE, INITIALIZED]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_falls_silent_at_the_probe_for_good_is_started_again_and_not_probed() {
+    for (is_first, ends) in [(AtomicBool::new(true), true), (AtomicBool::new(true), false)] {
+        let shake = move |_: &Value| match is_first.swap(false, Ordering::SeqCst) {
+            true if ends => Act::End,
+            true => Act::Wait,
+            false => initialized("2024-11-05"),
+        };
+        let (client, methods, _) = probe(|_| Act::Wait, shake).await;
+        assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
+        assert_eq!(methods, [vec![DISCOVER, INITIALIZE], vec![INITIALIZE, INITIALIZED]]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,7 +137,8 @@ async fn the_handshake_has_a_deadline_of_its_own() {
     let (client, ..) = probe(|_| Act::Wait, |_| Act::Wait).await;
     let Err(Error::Unreachable(unreachable)) = client else { panic!() };
     assert!(unreachable.cause.contains("30s"), "{unreachable}");
-    assert_eq!(began.elapsed().as_secs(), 40);
+    // The probe, the handshake after it, and one with the program started anew.
+    assert_eq!(began.elapsed().as_secs(), 10 + 30 + 30);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,16 @@ pub enum Reach {
     Endpoint(Endpoint),
 }
 
+/// The command line or the address, for people: without what is or looks like a secret.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(program) => f.write_str(&program.command_line()),
+            Self::Endpoint(endpoint) => f.write_str(&endpoint.address()),
+        }
+    }
+}
+
 impl Reach {
     /// Compares what is written; the folder of a file, and how an address is spoken to if it is to be found out, do not
     /// count.

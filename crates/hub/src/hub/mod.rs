@@ -77,13 +77,13 @@ impl Hub {
 
     pub(crate) fn speaking(options: HubOptions, speaks_for: SpeaksFor) -> Self {
         let inner = Arc::new(Inner {
+            seen: Arc::new(Seen::new(options.limits.links)),
             options: Arc::new(options),
             servers: RwLock::default(),
             registry: ArcSwap::default(),
             rebuilding: Mutex::default(),
             applying: Mutex::default(),
             changes: Changes::default(),
-            seen: Arc::default(),
             is_asked: AtomicBool::new(false),
             speaks_for,
             tasks: Mutex::default(),

@@ -8,17 +8,17 @@ use trunkline_protocol::codec::Carried;
 use trunkline_protocol::{Members, Raw};
 use trunkline_session::Principal;
 
-/// The most addresses that are remembered; beyond it the oldest is forgotten.
-const MOST: usize = 4096;
 /// The most addresses that are taken from one result.
 const MOST_OF_ONE: usize = 256;
 /// The longest address that is remembered.
 const LONGEST: usize = 2048;
 
 /// Which server pointed at which address, for each principal by itself: what one was shown says nothing about another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seen {
     state: Mutex<State>,
+    /// The most addresses that are remembered.
+    most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +31,10 @@ struct State {
 type Key = (Principal, String);
 
 impl Seen {
+    pub(super) fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), most }
+    }
+
     /// Remembers what a result of a server points at.
     pub(super) fn note(&self, principal: &Principal, server: &ServerName, result: &Carried) {
         let uris = pointed_at(result);
@@ -39,7 +43,7 @@ impl Seen {
         }
         let mut state = self.lock();
         for uri in uris {
-            state.note((principal.clone(), uri), server);
+            state.note((principal.clone(), uri), server, self.most);
         }
     }
 
@@ -54,7 +58,7 @@ impl Seen {
 }
 
 impl State {
-    fn note(&mut self, key: Key, server: &ServerName) {
+    fn note(&mut self, key: Key, server: &ServerName, most: usize) {
         if let Some(servers) = self.servers.get_mut(&key) {
             // Two are as many as a thousand: it cannot be told whose it is.
             if servers.len() < 2 && !servers.contains(server) {
@@ -62,7 +66,10 @@ impl State {
             }
             return;
         }
-        if self.order.len() >= MOST
+        if most == 0 {
+            return;
+        }
+        if self.order.len() >= most
             && let Some(oldest) = self.order.pop_front()
         {
             self.servers.remove(&oldest);
@@ -139,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_each_principals_own() {
-        let seen = Seen::default();
+        let seen = Seen::new(16);
         let [ada, bob] = ["ada", "bob"].map(|who| Principal::Named(who.into()));
         let pointing = |uri: &str| result(&json!({ "content": [{ "type": "resource_link", "uri": uri }] }));
         seen.note(&ada, &name("a"), &pointing("x:y"));
@@ -150,10 +157,10 @@ mod tests {
             seen.note(&ada, &name(server), &pointing("x:y"));
         }
         assert_eq!(seen.servers_of(&ada, "x:y"), [name("a"), name("b")]);
-        for number in 0..2 * MOST {
+        for number in 0..40 {
             seen.note(&bob, &name("a"), &pointing(&number.to_string()));
         }
         let state = seen.lock();
-        assert_eq!((state.servers.len(), state.order.len()), (MOST, MOST));
+        assert_eq!((state.servers.len(), state.order.len()), (16, 16));
     }
 }

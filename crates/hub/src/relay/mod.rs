@@ -60,7 +60,8 @@ pub(crate) async fn relay(
             // What certainly did not arrive may be sent once more, over a connection of which that is not known.
             Err(Failed::Upstream(error))
                 if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
-            Err(Failed::Upstream(error)) => {
+            Err(Failed::Stale(_)) if !std::mem::replace(&mut is_again, true) => {}
+            Err(Failed::Upstream(error) | Failed::Stale(error)) => {
                 return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
@@ -71,12 +72,14 @@ pub(crate) async fn relay(
 
 /// Reports whether a call certainly came to nothing, so that it can be made anew over another connection.
 fn did_not_run(error: &Error) -> bool {
-    matches!(error, Error::Closed { may_have_run: false, .. }) || is_stale(error)
+    matches!(error, Error::Closed { may_have_run: false, .. })
 }
 
-/// Reports whether a server refuses the very revision that was agreed on with it.
-fn is_stale(error: &Error) -> bool {
-    matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION)
+/// Reports whether a server refuses the very revision that was agreed on with it. In the legacy era that is agreed on for as
+/// long as the session lives, and the code means whatever the server wants.
+fn is_stale(lease: &Lease, error: &Error) -> bool {
+    let is_said = matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION);
+    is_said && !lease.client().server().keeps_sessions()
 }
 
 /// Reports whether a server, or the way to it, is not as it should be.
@@ -91,6 +94,8 @@ fn is_trouble(error: &Error) -> bool {
 enum Failed {
     /// Because of the server, or the way to it.
     Upstream(Error),
+    /// Because the server no longer speaks what was agreed on; nothing has happened.
+    Stale(Error),
     /// Because of us, or of the caller.
     Refused(Refusal),
 }
@@ -273,9 +278,10 @@ impl Journey<'_> {
     fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
         if lease.client().is_closed() {
             self.server.note_if_lost(lease.connection());
-        } else if is_stale(&error) {
+        } else if is_stale(lease, &error) {
             // What was found out about the server is not true any more.
             self.server.renounce(lease.connection(), error.to_string());
+            return Failed::Stale(error);
         } else if is_trouble(&error) {
             self.server.note_trouble(error.to_string());
         }

@@ -7,7 +7,7 @@ use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
 use trunkline_server::{Call, Outcome};
 
-use crate::upstream::{FailureKind, Unavailable};
+use crate::upstream::{FailureKind, Unavailable, headline};
 
 /// The code by which a server of 2025-11-25 says that pages have to be visited first.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
@@ -59,7 +59,7 @@ pub(super) fn unavailable_refusal(place: &Place<'_>, unavailable: &Unavailable) 
         Unavailable::Disconnected => ("disconnected", false),
         Unavailable::Removed => ("removed", false),
     };
-    place.failed(reason, &format!("unavailable: {unavailable}"), is_retryable)
+    place.failed(reason, &format!("unavailable: {}", unavailable.headline()), is_retryable)
 }
 
 /// Says what a failure on the way to a server means to its caller.
@@ -73,14 +73,14 @@ fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         }
         Error::Unauthorized { .. } => place.failed("upstream_auth", "wants other credentials", false),
         Error::Closed { cause, may_have_run } => {
-            place.failed("upstream_lost", &format!("was lost: {cause}"), !may_have_run)
+            place.failed("upstream_lost", &format!("was lost: {}", headline(cause)), !may_have_run)
         }
         Error::Status { may_have_run, .. } => {
             let problem = error.to_string();
             place.failed("unreachable", problem.trim_start_matches("the server "), !may_have_run)
         }
         Error::Unreachable(unreachable) => {
-            place.failed("unreachable", &format!("unavailable: {}", unreachable.cause), true)
+            place.failed("unreachable", &format!("unavailable: {}", headline(&unreachable.cause)), true)
         }
         Error::Malformed(problem) => {
             place.failed("upstream_protocol", &format!("does not keep to the protocol: {problem}"), false)

@@ -262,7 +262,7 @@ impl Upstream {
     }
 
     fn failed(&self, error: &Error) -> Failure {
-        let failure = Failure::of(error);
+        let failure = Failure::of(error, &self.config().reach);
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
         let lost_offers = self.change(|desk| {
             desk.backoff.failed(Instant::now(), &self.options.limits);

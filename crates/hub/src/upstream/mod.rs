@@ -33,7 +33,7 @@ pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
 pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
-pub(crate) use self::state::{FailureKind, Known, Unavailable};
+pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
 use self::watch::Watched;
 use crate::options::HubOptions;

@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use trunkline_client::{Error, ServerInfo};
-use trunkline_config::ServerName;
+use trunkline_config::{Reach, ServerName};
 use trunkline_protocol::Revision;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Implementation, ServerCapabilities};
@@ -132,12 +132,22 @@ pub(crate) enum FailureKind {
 }
 
 impl Failure {
-    pub(super) fn of(error: &Error) -> Self {
+    pub(super) fn of(error: &Error, reach: &Reach) -> Self {
         let kind = match error {
             Error::Unauthorized { .. } => FailureKind::NeedsAuth,
             _ => FailureKind::Unreachable,
         };
-        Self { kind, reason: error.to_string() }
+        let reason = match error {
+            // What was dialled has the values of variables in it, which are secrets as likely as not.
+            Error::Unreachable(unreachable) => format!("cannot connect to {reach}: {}", unreachable.cause),
+            _ => error.to_string(),
+        };
+        Self { kind, reason }
+    }
+
+    /// Returns what callers may know: a program's own words, which come after the first line, may be about another caller.
+    fn headline(&self) -> &str {
+        headline(&self.reason)
     }
 
     pub(super) fn lost(how: String) -> Self {
@@ -150,6 +160,11 @@ impl Failure {
             FailureKind::Unreachable | FailureKind::Lost => State::Failed,
         }
     }
+}
+
+/// Returns the first line of what went wrong.
+pub(crate) fn headline(reason: &str) -> &str {
+    reason.lines().next().unwrap_or_default()
 }
 
 /// Why there is no connection for a call.
@@ -165,6 +180,19 @@ pub(crate) enum Unavailable {
     Disconnected,
     /// The server is not configured any more.
     Removed,
+}
+
+impl Unavailable {
+    /// Says it to a caller.
+    pub(crate) fn headline(&self) -> String {
+        match self {
+            Self::Failed(failure, wait) => {
+                let failure = Failure { kind: failure.kind, reason: failure.headline().to_owned() };
+                Self::Failed(failure, *wait).to_string()
+            }
+            _ => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Unavailable {

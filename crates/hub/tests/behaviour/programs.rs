@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use trunkline_client::Client;
 use trunkline_client::transport::Command;
 use trunkline_client::transport::process::{self, RunLimits};
-use trunkline_config::{Program, Reach, ServerConfig, ServerName, Share, Start};
+use trunkline_config::{ConfigFile, Program, Reach, ServerConfig, ServerName, Share, Start, Variables};
 use trunkline_hub::{Hub, HubLimits, HubOptions, State};
 use trunkline_server::{Context, Server, Tool, stdio};
 
@@ -232,4 +232,24 @@ fn mutes_are_alive() -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
     environments.any(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == ours))
+}
+
+#[tokio::test]
+async fn callers_learn_neither_what_variables_stand_for_nor_what_a_program_says_of_itself() {
+    const FILE: &str = r#"{ "mcpServers": { "leaky": {
+        "command": "sh", "args": ["-c", "echo said-by-the-program >&2; exit 3", "${TOKEN}"]
+    } } }"#;
+    let variables = Variables::given([("TOKEN", "canary")]);
+    let file = ConfigFile::parse("mcp.json", FILE, variables).unwrap();
+    let hub = hub_within(quick());
+    within(hub.set_servers(file.servers().unwrap())).await;
+    let client = plain(&hub, NEW).await;
+    let refused = within(client.call("leaky__anything", json!({}))).await.unwrap_err().to_string();
+    within(hub.connect("leaky")).await.unwrap_err();
+    let status = hub.status_of("leaky").unwrap().reason.unwrap();
+    assert!(status.contains("said-by-the-program") && status.contains("${TOKEN}"), "{status}");
+    for told in [&status, &refused] {
+        assert!(!told.contains("canary"), "{told}");
+    }
+    assert!(!refused.contains("said-by-the-program"), "{refused}");
 }

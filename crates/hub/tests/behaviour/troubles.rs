@@ -84,8 +84,15 @@ async fn a_server_that_never_lists_anything_costs_only_its_own_tools() {
             _ => Says::AsUsual,
         });
         town.script("silent", silent, up);
-        let hub = town.hub_within(HubLimits { first_lists_within: Duration::from_millis(300), ..quick() });
-        within(hub.set_servers(vec![lazy("silent"), lazy("well")])).await;
+        let very_long = Duration::from_secs(3600);
+        let hub = town.hub_within(HubLimits {
+            first_lists_within: Duration::from_millis(300),
+            catalogue_within: very_long,
+            ..quick()
+        });
+        let mut silent = lazy("silent");
+        silent.timeout = Some(very_long);
+        within(hub.set_servers(vec![silent, lazy("well")])).await;
         let client = plain(&hub, OLD).await;
         assert_eq!(tools(&client).await, ["well__t"]);
         assert_eq!(say(&client, "well__t").await, "t");

@@ -91,6 +91,8 @@ const SHOWN_LINES: usize = 10;
 
 impl std::error::Error for Ended {}
 
+/// The first line is how it ended. What the program itself has said follows on lines of its own, so that whoever may not see
+/// that can leave it out.
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, exit, cause, stderr, noise } = self;
@@ -107,7 +109,7 @@ impl fmt::Display for Ended {
             lines.lines().try_for_each(|line| write!(f, "\n  {line}"))?;
         } else if let Some(first) = &noise.first {
             // A program that prints its complaint to the wrong place has nothing but noise to show.
-            write!(f, "; standard output was not the protocol: {first}")?;
+            write!(f, "\nits standard output was not the protocol: {first}")?;
         }
         Ok(())
     }

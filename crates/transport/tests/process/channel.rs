@@ -52,13 +52,13 @@ async fn an_end_is_told_with_the_status_and_what_was_last_said() {
         (
             "echo 'Usage: server [options]'; exit 2",
             &[],
-            "`sh` exited with code 2; standard output was not the protocol: Usage: server [options]",
+            "`sh` exited with code 2\nits standard output was not the protocol: Usage: server [options]",
         ),
         ("printf '{\"id\":1}'; exit 1", &["{\"id\":1}"], "`sh` exited with code 1"),
         (
             "printf '{\"id\":1,\"res'; exit 1",
             &[],
-            "`sh` exited with code 1; standard output was not the protocol: {\"id\":1,\"res",
+            "`sh` exited with code 1\nits standard output was not the protocol: {\"id\":1,\"res",
         ),
         (
             "echo '{}'; exec >&-; exec sleep 1000",

@@ -6,7 +6,6 @@ use trunkline_config::find::Import;
 use trunkline_config::{ConfigError, ConfigFile, Editor, Variables};
 
 use super::ourselves::is_ourselves;
-use crate::commands::manage::list::how;
 use crate::exit::Failure;
 
 /// What became of one server of a client.
@@ -123,7 +122,7 @@ fn take_one(
         Ok(server) => server,
         Err(error) => return (Outcome::Unusable(in_short(&error)), String::new()),
     };
-    let how = how(&server);
+    let how = server.reach.to_string();
     if is_ourselves(&server, own) {
         return (Outcome::Ourselves, how);
     }

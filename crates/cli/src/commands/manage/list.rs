@@ -1,6 +1,6 @@
 use clap::Args;
 use serde_json::{Value, json};
-use trunkline_config::{ConfigFile, Reach, ServerConfig};
+use trunkline_config::ConfigFile;
 
 use super::{FileArgs, HubArgs};
 use crate::admin::ServerState;
@@ -68,7 +68,7 @@ fn of_file(file: &ConfigFile) -> Vec<ServerState> {
             name: name.to_owned(),
             state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
             required: server.required,
-            reach: how(&server),
+            reach: server.reach.to_string(),
             ..ServerState::default()
         },
         Err(error) => ServerState {
@@ -79,14 +79,6 @@ fn of_file(file: &ConfigFile) -> Vec<ServerState> {
         },
     });
     states.collect()
-}
-
-/// Says how a server is reached, without secrets.
-pub(crate) fn how(server: &ServerConfig) -> String {
-    match &server.reach {
-        Reach::Program(program) => program.command_line(),
-        Reach::Endpoint(endpoint) => endpoint.address(),
-    }
 }
 
 /// Says of a server what is known; only a hub knows more than what the file says.

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use trunkline_config::{ConfigFile, Problem, Reach, Section, ServerConfig, Start, Variables};
+use trunkline_config::{ConfigFile, Problem, Section, ServerConfig, Start, Variables};
 use trunkline_hub::NameTemplate;
 
 use super::gateway::OWN;
@@ -115,12 +115,4 @@ fn names(section: &Section, problems: &mut Vec<Problem>) -> Option<NameTemplate>
         parsed.transpose().map_err(|error| section.problem(&["names"], error.to_string()))
     });
     read.map_err(|problem| problems.push(problem)).ok().flatten()
-}
-
-/// Tells how a server is reached, with variables by name and not by value.
-pub(super) fn reach(server: &ServerConfig) -> String {
-    match &server.reach {
-        Reach::Program(program) => program.command_line(),
-        Reach::Endpoint(endpoint) => endpoint.address(),
-    }
 }

@@ -116,3 +116,29 @@ fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
     running.wait_for("added `d`; removed `c`");
     assert_eq!(tools(address), ["d__echo"]);
 }
+
+#[test]
+fn however_fast_the_file_is_edited_the_last_edit_counts_and_nobody_else_notices() {
+    let steady = ("steady", builtin("echo"));
+    let with = |name: &str| mcp_json(&[steady.clone(), (name, builtin("echo"))]);
+    let place = Place::new("hub_fast_edits", "mcp.json", &with("s0"));
+    let (running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["s0__echo", "steady__echo"]);
+    for edit in 1..=20 {
+        // Every third is wrong, and most are replaced before anybody has read them.
+        let text = if edit % 3 == 0 { "{".to_owned() } else { with(&format!("s{edit}")) };
+        place.write(&text);
+        if edit % 4 == 0 {
+            running.signal(Signal::HUP);
+        }
+        let message = edit.to_string();
+        assert_eq!(echoed(address, "steady__echo", &message), message);
+    }
+    place.write(&with("last"));
+    until("the last edit counts", || (tools(address) == ["last__echo", "steady__echo"]).then_some(()));
+    until("what is gone has ended", || {
+        let servers =
+            children(running.id()).into_iter().filter(|id| command_line(*id).contains("--builtin echo"));
+        (servers.count() == 2).then_some(())
+    });
+}

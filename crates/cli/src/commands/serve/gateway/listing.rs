@@ -6,7 +6,6 @@ use trunkline_config::{ServerConfig, Start};
 
 use super::Gateway;
 use crate::builtin;
-use crate::commands::serve::plan::reach;
 use crate::exit::say;
 use crate::terminal::visible_line;
 
@@ -47,7 +46,7 @@ fn listing(servers: &[&ServerConfig]) -> String {
     let width = servers.iter().map(|server| server.name.as_str().chars().count()).max().unwrap_or(0);
     let mut listing = String::new();
     for server in servers {
-        let reach = reach(server);
+        let reach = server.reach.to_string();
         let (name, reach, when) = (visible_line(server.name.as_str()), visible_line(&reach), when(server));
         // Writing to a string cannot fail.
         let _ = writeln!(listing, "  {name:width$}  {reach}  ({when})");

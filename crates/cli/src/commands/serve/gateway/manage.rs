@@ -7,7 +7,6 @@ use trunkline_hub::{Applied, ManageError, Status, Switch, Toggled};
 
 use super::{Gateway, OWN};
 use crate::admin::{self, Answer, Problem, ProblemKind, Report, Request, ServerState};
-use crate::commands::serve::plan::reach;
 
 impl Gateway {
     /// Does what somebody who runs the hub asks for.
@@ -41,7 +40,7 @@ impl Gateway {
         let plan = self.plan();
         let servers = self.servers().into_iter().map(|status| {
             let config = plan.servers.iter().find(|server| server.name == status.name);
-            state(status, config.map(reach).unwrap_or_default())
+            state(status, config.map(|config| config.reach.to_string()).unwrap_or_default())
         });
         let path = plan.file.path();
         Report {

@@ -7,7 +7,6 @@ use trunkline_server::{Handler, Host};
 
 use super::own::{OWN, Own};
 use super::within;
-use crate::commands::serve::plan::reach;
 use crate::terminal::visible_line;
 
 /// Connects to what trunkline has itself, in memory, and to servers as their configuration says; each command line is told
@@ -48,7 +47,7 @@ impl Connector for Wiring {
             return Box::pin(builder.connect(host));
         }
         let mut server = server.clone();
-        let line = reach(&server);
+        let line = server.reach.to_string();
         match &mut server.reach {
             Reach::Program(program) => {
                 tracing::info!(server = %server.name, "starting {}", visible_line(&line));

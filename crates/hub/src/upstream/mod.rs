@@ -180,6 +180,11 @@ impl Upstream {
         self.lock().is_enabled
     }
 
+    /// Reports whether anything of the server is offered.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.lock().offers()
+    }
+
     /// Notes that somebody wants to know what the server offers, whenever that can be found out.
     pub(crate) fn want(&self) {
         self.change(|desk| desk.is_wanted = true);

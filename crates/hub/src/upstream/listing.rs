@@ -25,6 +25,15 @@ impl Lists {
         self == Self::NONE
     }
 
+    /// Reports whether a list is one of these, by what it is called in reasons.
+    fn have(self, what: &str) -> bool {
+        match what {
+            "tools" => self.tools,
+            "prompts" => self.prompts,
+            _ => self.resources,
+        }
+    }
+
     /// Returns these and others.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
@@ -44,7 +53,10 @@ pub(super) async fn fetch(
     limits: &HubLimits,
 ) -> (Catalogue, Lists) {
     let offered = client.server().capabilities.clone();
-    let mut taken = Taken { catalogue: before.clone(), left_out: Vec::new(), limits };
+    // What was left out of lists that are not looked at now still is.
+    let is_kept = |reason: &&String| !lists.have(reason.split(':').next().unwrap_or_default());
+    let left_out = before.left_out.iter().filter(is_kept).cloned().collect();
+    let mut taken = Taken { catalogue: before.clone(), left_out, limits };
     taken.catalogue.has_resources = offered.resources.is_some();
     let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
     let has_resources = offered.resources.is_some();

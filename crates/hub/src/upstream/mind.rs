@@ -228,7 +228,9 @@ impl Upstream {
         // Leases are given under the same lock, so that nobody begins to use what is about to end.
         let mut desk = self.lock();
         // What is in use now may be ended at the earliest when it has been unused for that long.
-        let Some(since) = connection.unused_since() else { return self.idle().map(|idle| now + idle) };
+        let Some(since) = connection.unused_since() else {
+            return self.idle(&connection.who()).map(|idle| now + idle);
+        };
         let is_superseded = connection.who() == Who::Nobody
             && desk.usable().any(|other| !Arc::ptr_eq(other, connection) && other.who() != Who::Call);
         let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));
@@ -236,9 +238,11 @@ impl Upstream {
             _ if is_superseded || connection.roots.is_spoilt() => Some(now),
             Who::Call if connection.was_used() => Some(now),
             Who::Call => Some(since + UNCLAIMED),
-            _ => {
-                let due = self.idle().map(|idle| since + idle);
-                desk.is_resting |= is_last && due.is_some_and(|due| due <= now);
+            who => {
+                let due = self.idle(&who).map(|idle| since + idle);
+                // One that is to be there from the start is, also when the last who used it is gone.
+                let may_rest = self.idle(&Who::Everybody).is_some();
+                desk.is_resting |= may_rest && is_last && due.is_some_and(|due| due <= now);
                 due
             }
         };
@@ -248,12 +252,14 @@ impl Upstream {
         due
     }
 
-    /// Returns how long a connection may be unused.
-    fn idle(&self) -> Option<Duration> {
+    /// Returns how long somebody's connection may be unused.
+    fn idle(&self, who: &Who) -> Option<Duration> {
         let config = self.config.load();
         match (config.idle, &config.reach, config.start) {
             (Some(idle), ..) => Some(idle),
             (None, Reach::Program(_), Start::Lazy) => Some(self.options.limits.idle),
+            // There is one for each who ever came, and most of them do not come back.
+            _ if matches!(who, Who::Session(_) | Who::Principal(_)) => Some(self.options.limits.idle),
             // What is there before anybody needs it stays; and an address costs next to nothing.
             (None, Reach::Program(_), Start::Eager) | (None, Reach::Endpoint(_), _) => None,
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use trunkline_client::{Client, Error, Limits};
-use trunkline_config::{ServerConfig, Share};
+use trunkline_config::{Reach, ServerConfig, Share};
 use trunkline_protocol::model::Implementation;
 
 use super::connection::{Connection, Lease, Who};
@@ -246,8 +246,17 @@ impl Upstream {
                 ..client
             })
             .input(SessionInput { capabilities: input.capabilities(), roots });
-        let (options, config) = (self.options.clone(), config.clone());
-        Box::pin(async move { options.connector.connect(&config, builder).await })
+        let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
+        Box::pin(async move {
+            // Two programs of one server would be at odds over its port or its files.
+            let predecessor = predecessor.upgrade();
+            if let Some(program) =
+                predecessor.filter(|before| matches!(before.config().reach, Reach::Program(_)))
+            {
+                program.gone().await;
+            }
+            options.connector.connect(&config, builder).await
+        })
     }
 
     /// Takes over what came of an attempt.

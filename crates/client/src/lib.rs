@@ -39,4 +39,4 @@ pub use self::input::{InputHandler, Origin};
 pub use self::limits::Limits;
 pub use self::list::{LeftOut, List};
 pub use self::received::Received;
-pub use self::subscribe::{Change, Subscription, Watch};
+pub use self::subscribe::{Change, Subscription, Watch, is_part_of};

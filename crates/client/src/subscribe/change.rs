@@ -131,7 +131,7 @@ impl Change {
 }
 
 /// Reports whether a resource is the watched one or lies below it.
-pub(crate) fn is_part_of(uri: &str, watched: &str) -> bool {
+pub fn is_part_of(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-pub(crate) use self::change::is_part_of;
+pub use self::change::is_part_of;
 pub use self::change::{Change, Watch};
 use self::listening::Listening;
 pub(crate) use self::watching::Changes;

@@ -63,7 +63,7 @@ impl Hub {
             if changed.effect == Effect::Keep {
                 old.reconfigure(changed.after.clone());
                 if inner.is_asked() {
-                    old.want();
+                    old.want_late();
                 }
                 next.push((place(changed.after), old.clone()));
             } else {
@@ -90,7 +90,11 @@ impl Hub {
 
     fn make(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
         let options = self.inner.options.clone();
-        Upstream::new(config.clone(), options, before.map(|before| &**before), self.inner.listener())
+        let server = Upstream::new(config.clone(), options, before, self.inner.listener());
+        if self.inner.is_asked() {
+            server.want_late();
+        }
+        server
     }
 
     /// Connects to the new servers that are needed now, and says which cannot be connected to.
@@ -101,7 +105,7 @@ impl Hub {
             config.enabled && (is_asked || config.start == Start::Eager || server.is_wanted())
         });
         let outcomes = needed.map(|server| async move {
-            let outcome = server.connect_by_hand().await;
+            let outcome = server.connect_now().await;
             outcome.err().map(|reason| (server.name().clone(), reason))
         });
         join_all(outcomes).await.into_iter().flatten().collect()

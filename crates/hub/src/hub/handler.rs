@@ -94,19 +94,30 @@ impl Handler for Hub {
 
 impl Inner {
     async fn prepare_watch(&self, uris: BTreeSet<String>) -> BTreeSet<String> {
-        let mut by_server: Vec<(Arc<Upstream>, BTreeSet<String>)> = Vec::new();
-        {
-            let registry = self.registry();
-            for uri in uris {
-                let Owner::One(server) = registry.owner_of(&uri) else { continue };
-                match by_server.iter_mut().find(|(known, _)| Arc::ptr_eq(known, server)) {
-                    Some((_, theirs)) => drop(theirs.insert(uri)),
-                    None => by_server.push((server.clone(), BTreeSet::from([uri]))),
-                }
+        let by_owner = self.by_owner(uris);
+        let watching = by_owner.iter().map(|(server, theirs)| server.watch(theirs.clone()));
+        let told: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
+        if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&told)) {
+            self.rewatch.notify_one();
+        }
+        told
+    }
+
+    /// Sorts resources by who has them; what is nobody's or several servers' is left out.
+    pub(super) fn by_owner(
+        &self,
+        uris: impl IntoIterator<Item = String>,
+    ) -> Vec<(Arc<Upstream>, BTreeSet<String>)> {
+        let mut by_owner: Vec<(Arc<Upstream>, BTreeSet<String>)> = Vec::new();
+        let registry = self.registry();
+        for uri in uris {
+            let Owner::One(server) = registry.owner_of(&uri) else { continue };
+            match by_owner.iter_mut().find(|(known, _)| Arc::ptr_eq(known, server)) {
+                Some((_, theirs)) => drop(theirs.insert(uri)),
+                None => by_owner.push((server.clone(), BTreeSet::from([uri]))),
             }
         }
-        let watching = by_server.iter().map(|(server, theirs)| server.watch(theirs.clone()));
-        join_all(watching).await.into_iter().flatten().collect()
+        by_owner
     }
 
     /// Returns what is known of the only server, if the hub speaks for it.

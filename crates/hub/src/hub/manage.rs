@@ -56,7 +56,7 @@ impl Hub {
             return Ok(Toggled::AsItWas);
         }
         if self.inner.is_asked() {
-            server.want();
+            server.want_late();
         }
         self.inner.rebuild();
         Ok(Toggled::Changed)

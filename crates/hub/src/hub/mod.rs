@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline_config::ServerName;
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
     applying: Mutex<()>,
     changes: Changes,
+    /// Told when somebody else may have a resource that is watched, or one is watched in vain.
+    rewatch: Arc<Notify>,
     /// What servers pointed at in their results.
     seen: Arc<Seen>,
     /// Whether anybody has asked what is offered.
@@ -84,6 +87,7 @@ impl Hub {
             rebuilding: Mutex::default(),
             applying: Mutex::default(),
             changes: Changes::default(),
+            rewatch: Arc::default(),
             is_asked: AtomicBool::new(false),
             speaks_for,
             tasks: Mutex::default(),
@@ -158,6 +162,7 @@ impl Inner {
             self.registry.store(Arc::new(next));
             differs
         };
+        self.rewatch.notify_one();
         let announced = match self.speaks_for {
             SpeaksFor::ItsServer => announced,
             SpeaksFor::Itself => Lists::NONE,
@@ -168,6 +173,31 @@ impl Inner {
             (differs.resources || announced.resources, Change::Resources),
         ];
         told.iter().filter(|(is_told, _)| *is_told).for_each(|(_, change)| self.changes.publish(change));
+    }
+
+    /// Has what is watched watched by whoever has it, and by nobody else; returns when to look again.
+    ///
+    /// A server may have been replaced, or be back, since it was asked. One that is switched off keeps what it has.
+    fn tend_watched(&self, wanted: &BTreeSet<String>) -> Option<Duration> {
+        let servers = self.servers();
+        let (offering, resting): (Vec<_>, Vec<_>) = servers.iter().partition(|server| server.is_offered());
+        let kept: BTreeSet<String> = resting.iter().flat_map(|server| server.watched()).collect();
+        let by_owner = self.by_owner(wanted.difference(&kept).cloned());
+        for (server, uris) in &by_owner {
+            server.take_up(uris);
+        }
+        let of_others = |server: &Arc<Upstream>| -> BTreeSet<&String> {
+            by_owner
+                .iter()
+                .filter(|(owner, _)| !Arc::ptr_eq(owner, server))
+                .flat_map(|(_, uris)| uris)
+                .collect()
+        };
+        let offering = offering.into_iter().filter_map(|server| {
+            let of_others = of_others(server);
+            server.still_wanted(&wanted.iter().filter(|uri| !of_others.contains(uri)).cloned().collect())
+        });
+        offering.chain(resting.into_iter().filter_map(|server| server.still_wanted(wanted))).min()
     }
 
     /// Returns what a server calls when it has something to say.
@@ -183,7 +213,7 @@ impl Inner {
     }
 }
 
-/// Lets servers know which resources nobody watches any more.
+/// Lets servers know which resources nobody watches any more, and has those that are watched watched by whoever has them.
 async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
     let mut next: Option<Duration> = None;
     loop {
@@ -193,13 +223,15 @@ async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
                 None => std::future::pending().await,
             }
         };
+        let Some(rewatch) = inner.upgrade().map(|inner| inner.rewatch.clone()) else { return };
         tokio::select! {
             () = changes.revised() => {}
+            () = rewatch.notified() => {}
             () = again => {}
         }
         let Some(inner) = inner.upgrade() else { return };
         let wanted: BTreeSet<String> = inner.changes.uris();
-        next = inner.servers().iter().filter_map(|server| server.still_wanted(&wanted)).min();
+        next = inner.tend_watched(&wanted);
     }
 }
 

@@ -34,7 +34,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A name that more than one server would have, and that therefore means none of them.
+/// A name that more than one server would have, or one and the hub itself, and that therefore means none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collision {
@@ -49,7 +49,8 @@ pub struct Collision {
 
 impl fmt::Display for Collision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}` would be of several servers:", self.kind, self.name)?;
+        let whose = if self.owners.len() == 1 { "is the hub's own:" } else { "would be of several servers:" };
+        write!(f, "{} `{}` {whose}", self.kind, self.name)?;
         for (at, (server, item, instead)) in self.owners.iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             write!(f, "{comma} `{item}` of `{server}`")?;
@@ -75,8 +76,9 @@ pub(crate) struct Item<'a> {
 /// Gives every item a name of its own, or none; the order of the items does not matter.
 ///
 /// A name that one item alone spells exactly is that item's. One that several would have is nobody's: all of them get
-/// names with a digest of where they come from, and those for whom even that is taken get none.
-pub(crate) fn assign(kind: Kind, items: &[Item<'_>]) -> (Vec<Option<String>>, Vec<Collision>) {
+/// names with a digest of where they come from, and those for whom even that is taken get none. The same happens to one who
+/// would have a name of the hub's own.
+pub(crate) fn assign(kind: Kind, items: &[Item<'_>], own: &[&str]) -> (Vec<Option<String>>, Vec<Collision>) {
     let made: Vec<_> = items.iter().map(|item| item.template.make(item.server.as_str(), item.name)).collect();
     let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, made) in made.iter().enumerate() {
@@ -86,7 +88,8 @@ pub(crate) fn assign(kind: Kind, items: &[Item<'_>]) -> (Vec<Option<String>>, Ve
     for (at, made_name) in made.iter().enumerate() {
         let group = groups.get(&*made_name.text).map_or(&[][..], Vec::as_slice);
         let exact = group.iter().filter(|other| made.get(**other).is_some_and(|made| made.exact)).count();
-        let keeps = group.len() == 1 || (made_name.exact && exact == 1);
+        let is_free = !own.contains(&&*made_name.text);
+        let keeps = is_free && (group.len() == 1 || (made_name.exact && exact == 1));
         names.push(match items.get(at) {
             Some(_) if keeps => Some(made_name.text.clone()),
             Some(item) => item.template.make_distinct(item.server.as_str(), item.name),
@@ -96,7 +99,7 @@ pub(crate) fn assign(kind: Kind, items: &[Item<'_>]) -> (Vec<Option<String>>, Ve
     drop_repeated(&mut names);
     let mut collisions: Vec<_> = groups
         .into_iter()
-        .filter(|(_, group)| group.len() > 1)
+        .filter(|(name, group)| group.len() > 1 || own.contains(name))
         .map(|(name, group)| Collision {
             kind,
             name: name.to_owned(),
@@ -139,7 +142,7 @@ mod tests {
         let servers: Vec<_> = items.iter().map(|(server, _)| ServerName::parse(server).unwrap()).collect();
         let named = servers.iter().zip(items);
         let items: Vec<_> = named.map(|(server, (_, name))| Item { template, server, name }).collect();
-        assign(Kind::Tool, &items)
+        assign(Kind::Tool, &items, &[])
     }
 
     #[test]

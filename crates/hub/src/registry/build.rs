@@ -24,7 +24,12 @@ impl<O: Clone> Registry<O> {
     /// Puts together what servers offer; the order of the servers decides nothing but the order of their instructions.
     pub(crate) fn build(template: &NameTemplate, tools: ResourceTools, offers: &[Offer<O>]) -> Self {
         let mut registry = Self::default();
-        registry.add_tools(template, offers);
+        // A server that is part of the hub has decided about its tools itself.
+        let is_upstream = |offer: &Offer<O>| offer.catalogue.has_resources && !offer.keeps_names;
+        let has_resource_tools = tools == ResourceTools::Offered && offers.iter().any(is_upstream);
+        let own: &[&str] =
+            if has_resource_tools { &[resource_tools::LIST, resource_tools::READ] } else { &[] };
+        registry.add_tools(template, offers, own);
         registry.add_prompts(template, offers);
         registry.add_resources(offers);
         registry.add_templates(offers);
@@ -34,9 +39,7 @@ impl<O: Clone> Registry<O> {
             .filter(has_resources)
             .map(|offer| (offer.server.clone(), offer.owner.clone()))
             .collect();
-        // A server that is part of the hub has decided about its tools itself.
-        let is_upstream = |offer: &Offer<O>| offer.catalogue.has_resources && !offer.keeps_names;
-        if tools == ResourceTools::Offered && offers.iter().any(is_upstream) {
+        if has_resource_tools {
             for (tool, target) in [
                 (resource_tools::list(), ToolTarget::ListResources),
                 (resource_tools::read(), ToolTarget::ReadResource),
@@ -49,8 +52,13 @@ impl<O: Clone> Registry<O> {
         registry
     }
 
-    fn add_tools(&mut self, template: &NameTemplate, offers: &[Offer<O>]) {
+    fn add_tools(&mut self, template: &NameTemplate, offers: &[Offer<O>], own: &[&str]) {
         let mut offered = Vec::new();
+        // What is part of the hub may have them instead of the hub.
+        let within = offers.iter().filter(|offer| offer.keeps_names);
+        let within: Vec<_> =
+            within.flat_map(|offer| offer.catalogue.tools.iter().map(|tool| &*tool.name)).collect();
+        let own: Vec<_> = own.iter().filter(|name| !within.contains(name)).copied().collect();
         for offer in offers {
             let tools = offer.catalogue.tools.iter().filter(|tool| offer.rules.offers(&tool.name));
             offered.extend(once_each(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
@@ -59,7 +67,7 @@ impl<O: Clone> Registry<O> {
             .iter()
             .map(|(offer, tool)| offer.item(template, offer.rules.name_of(&tool.name)))
             .collect();
-        let (names, collisions) = assign(Kind::Tool, &items);
+        let (names, collisions) = assign(Kind::Tool, &items, &own);
         for ((offer, tool), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let target = ToolTarget::Upstream(offer.owner.clone(), tool.name.as_str().into());
@@ -81,7 +89,7 @@ impl<O: Clone> Registry<O> {
         }
         let items: Vec<_> =
             offered.iter().map(|(offer, prompt)| offer.item(template, &prompt.name)).collect();
-        let (names, collisions) = assign(Kind::Prompt, &items);
+        let (names, collisions) = assign(Kind::Prompt, &items, &[]);
         for ((offer, prompt), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let (real, mut prompt): (Arc<str>, _) = (prompt.name.as_str().into(), prompt.clone());

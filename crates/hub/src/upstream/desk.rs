@@ -218,6 +218,11 @@ impl Desk {
         self.listings.iter().find(|(known, _)| *known == input).map(|(_, catalogue)| catalogue.clone())
     }
 
+    /// Returns what counts on where a listing for these capabilities fails: the one before, or the predecessor's.
+    pub(super) fn listing_before(&self, input: InputSet) -> Option<Arc<Catalogue>> {
+        self.listing_for(input).or_else(|| self.catalogue.clone().filter(|_| self.is_inherited))
+    }
+
     pub(super) fn state(&self) -> State {
         match self.phase {
             Phase::Disconnected | Phase::Removed => State::Disconnected,

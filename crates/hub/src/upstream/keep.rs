@@ -153,9 +153,17 @@ impl Upstream {
                 desk.phase = Phase::Open;
             }
             desk.backoff.forget();
-            desk.is_wanted = true;
             desk.is_late = false;
         });
+        self.connect_now().await
+    }
+
+    /// Connects, and says why not if that fails.
+    ///
+    /// # Errors
+    /// The reason.
+    pub(crate) async fn connect_now(self: &Arc<Self>) -> Result<(), String> {
+        self.change(|desk| desk.is_wanted = true);
         match self.lease_to_hub().await {
             Ok(_) => {
                 self.listed().await;

@@ -1,12 +1,12 @@
 //! Finding a connection for somebody, or making one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 use trunkline_client::{Client, Error, Limits};
-use trunkline_config::{ServerConfig, Share};
+use trunkline_config::{Reach, ServerConfig, Share};
 use trunkline_protocol::model::Implementation;
 
 use super::connection::{Connection, Lease, Who};
@@ -23,6 +23,8 @@ enum Look {
     Coming(watch::Receiver<Option<Done>>),
     /// Not before this time is over, because of what happened last.
     Later(Duration, Failure),
+    /// Not before another connection has ended.
+    NoRoom(usize),
 }
 
 impl Upstream {
@@ -32,7 +34,9 @@ impl Upstream {
     /// [`Unavailable`]: it cannot be connected to within what a call may wait.
     pub(crate) async fn lease(self: &Arc<Self>, party: &Party) -> Result<Lease, Unavailable> {
         let give_up = Instant::now() + self.options.limits.wait_for_restart;
+        let mut pulse = self.pulse.subscribe();
         loop {
+            pulse.mark_unchanged();
             match self.look(party)? {
                 Look::Here(lease) => return Ok(lease),
                 Look::Coming(done) => {
@@ -42,17 +46,32 @@ impl Upstream {
                         // The attempt was given up, and the next look says why.
                         None => continue,
                     };
-                    if connection.who() == Who::Call {
-                        connection.roots.enter_unasked(party.roots.as_ref());
-                        return Ok(connection.lease(party.roots.as_ref()));
+                    if let Some(lease) = self.lease_for_call(&connection, party) {
+                        return Ok(lease);
                     }
                 }
                 Look::Later(wait, failure) if Instant::now() + wait > give_up => {
                     return Err(Unavailable::Failed(failure, wait));
                 }
                 Look::Later(wait, _) => sleep(wait).await,
+                Look::NoRoom(most) => {
+                    if timeout_at(give_up, pulse.changed()).await.is_err() {
+                        return Err(Unavailable::Full(most));
+                    }
+                }
             }
         }
+    }
+
+    /// Begins to use a connection that was made for one call, unless it ends already.
+    fn lease_for_call(&self, connection: &Arc<Connection>, party: &Party) -> Option<Lease> {
+        // Whether it ends is decided under the same lock.
+        let _desk = self.lock();
+        if connection.who() != Who::Call || connection.is_closing() {
+            return None;
+        }
+        connection.roots.enter_unasked(party.roots.as_ref());
+        Some(connection.lease(party.roots.as_ref()))
     }
 
     /// Finds any connection for the hub itself, or makes one.
@@ -107,7 +126,9 @@ impl Upstream {
         if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
             return Ok(Look::Later(wait, failure));
         }
-        self.make_room(&mut desk)?;
+        if let Some(most) = self.make_room(&desk)? {
+            return Ok(Look::NoRoom(most));
+        }
         let done = self.start(&mut desk, place, Some(party));
         drop(desk);
         self.beat();
@@ -135,26 +156,35 @@ impl Upstream {
             } else {
                 connection.roots.enter_unasked(roots);
             }
+            let lease = connection.lease(roots);
             if is_nobodys {
                 connection.claim(place.who.clone());
+                // How long it may be unused depends on whose it is.
+                connection.stir();
             }
-            return Some(connection.lease(roots));
+            return Some(lease);
         }
         None
     }
 
-    /// Sees to it that there may be one more connection, by ending the one that was unused for longest.
-    fn make_room(&self, desk: &mut Desk) -> Result<(), Unavailable> {
+    /// Sees to it that there may be one more connection, by ending the one that was unused for longest; returns how many there
+    /// may be if it has to be waited for the end of one.
+    fn make_room(&self, desk: &Desk) -> Result<Option<usize>, Unavailable> {
         let most = self.options.limits.connections_per_server.max(1);
         if desk.connections.len() + desk.attempts.len() + desk.ending < most {
-            return Ok(());
+            return Ok(None);
         }
-        let unused =
-            desk.usable().filter_map(|connection| Some((connection.unused_since()?, connection.clone())));
+        if desk.ending > 0 || desk.connections.iter().any(|connection| connection.is_closing()) {
+            return Ok(Some(most));
+        }
+        // What was made for one call, and is about to be used for it, is not unused.
+        let is_free = |connection: &&Arc<Connection>| connection.who() != Who::Call || connection.was_used();
+        let unused = desk.usable().filter(is_free);
+        let unused = unused.filter_map(|connection| Some((connection.unused_since()?, connection)));
         match unused.min_by_key(|(since, _)| *since) {
             Some((_, connection)) => {
                 connection.end();
-                Ok(())
+                Ok(Some(most))
             }
             None => Err(Unavailable::Full(most)),
         }
@@ -176,6 +206,7 @@ impl Upstream {
         let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
         let (tell, done) = watch::channel(None);
         let task = tokio::spawn(async move {
+            let broken = Broken { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
             let done = upstream.connected(number, outcome, roots, |known| match &party {
@@ -183,6 +214,7 @@ impl Upstream {
                 None => nobodys_place(share, known),
             });
             tell.send_replace(Some(done));
+            drop(broken);
             // Told after everybody who waits can see the outcome.
             upstream.beat();
         });
@@ -214,7 +246,17 @@ impl Upstream {
                 ..client
             })
             .input(SessionInput { capabilities: input.capabilities(), roots });
-        self.options.connector.connect(config, builder)
+        let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
+        Box::pin(async move {
+            // Two programs of one server would be at odds over its port or its files.
+            let predecessor = predecessor.upgrade();
+            if let Some(program) =
+                predecessor.filter(|before| matches!(before.config().reach, Reach::Program(_)))
+            {
+                program.gone().await;
+            }
+            options.connector.connect(&config, builder).await
+        })
     }
 
     /// Takes over what came of an attempt.
@@ -262,7 +304,10 @@ impl Upstream {
     }
 
     fn failed(&self, error: &Error) -> Failure {
-        let failure = Failure::of(error, &self.config().reach);
+        self.note_failure(Failure::of(error, &self.config().reach))
+    }
+
+    fn note_failure(&self, failure: Failure) -> Failure {
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
         let lost_offers = self.change(|desk| {
             desk.backoff.failed(Instant::now(), &self.options.limits);
@@ -272,6 +317,28 @@ impl Upstream {
             (self.tell)(super::Told::Offers(super::Lists::NONE));
         }
         failure
+    }
+}
+
+/// Ends an attempt that comes to nothing because whoever connects panics, as one that failed.
+struct Broken {
+    upstream: Weak<Upstream>,
+    number: u64,
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        let Some(upstream) = self.upstream.upgrade() else { return };
+        let is_left = {
+            let mut desk = upstream.lock();
+            let before = desk.attempts.len();
+            desk.attempts.retain(|attempt| attempt.number != self.number);
+            desk.attempts.len() < before
+        };
+        // One that was taken over or given up is not here any more.
+        if is_left {
+            upstream.note_failure(Failure::broken());
+        }
     }
 }
 

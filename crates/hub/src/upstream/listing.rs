@@ -10,7 +10,7 @@ use crate::limits::HubLimits;
 use crate::registry::Catalogue;
 
 /// Which lists are to be looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
@@ -24,26 +24,63 @@ impl Lists {
     pub(super) fn is_none(self) -> bool {
         self == Self::NONE
     }
+
+    /// Reports whether a list is one of these, by what it is called in reasons.
+    fn have(self, what: &str) -> bool {
+        match what {
+            "tools" => self.tools,
+            "prompts" => self.prompts,
+            _ => self.resources,
+        }
+    }
+
+    /// Returns these and others.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
 }
 
-/// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
+/// Lists what a server offers, and says which lists are to be asked for again. Of what cannot be listed that which was known
+/// before counts on, and the reason is noted.
 pub(super) async fn fetch(
     client: &Client,
     lists: Lists,
     before: &Catalogue,
     limits: &HubLimits,
-) -> Catalogue {
+) -> (Catalogue, Lists) {
     let offered = client.server().capabilities.clone();
-    let mut taken = Taken { catalogue: before.clone(), left_out: Vec::new(), limits };
+    // What was left out of lists that are not looked at now still is.
+    let is_kept = |reason: &&String| !lists.have(reason.split(':').next().unwrap_or_default());
+    let left_out = before.left_out.iter().filter(is_kept).cloned().collect();
+    let mut taken = Taken { catalogue: before.clone(), left_out, limits };
     taken.catalogue.has_resources = offered.resources.is_some();
     let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
     let has_resources = offered.resources.is_some();
+    // What is not offered at all is not what was known before.
+    if !has_tools {
+        taken.catalogue.tools = Arc::default();
+    }
+    if !has_prompts {
+        taken.catalogue.prompts = Arc::default();
+    }
+    if !has_resources {
+        (taken.catalogue.resources, taken.catalogue.templates) = Default::default();
+    }
     let (tools, prompts, resources, templates) = tokio::join!(
         within(limits, lists.tools && has_tools, client.tools()),
         within(limits, lists.prompts && has_prompts, client.prompts()),
         within(limits, lists.resources && has_resources, client.resources()),
         within(limits, lists.resources && has_resources, client.templates()),
     );
+    let failed = Lists {
+        tools: may_come(&tools),
+        prompts: may_come(&prompts),
+        resources: may_come(&resources) || may_come(&templates),
+    };
     if let Some(tools) = tools.and_then(|listed| taken.note("tools", listed)) {
         taken.catalogue.tools = tools;
     }
@@ -54,12 +91,15 @@ pub(super) async fn fetch(
         taken.catalogue.resources = resources;
     }
     // Many servers that have resources know nothing of templates.
+    if templates.as_ref().is_some_and(is_unknown_method) {
+        taken.catalogue.templates = Arc::default();
+    }
     let templates = templates.filter(|listed| !is_unknown_method(listed));
     if let Some(templates) = templates.and_then(|listed| taken.note("resource templates", listed)) {
         taken.catalogue.templates = templates;
     }
     taken.catalogue.left_out = Arc::new(taken.left_out);
-    taken.catalogue
+    (taken.catalogue, failed)
 }
 
 struct Taken<'l> {
@@ -96,6 +136,11 @@ async fn within<T>(
     }
     let after = limits.catalogue_within;
     Some(timeout(after, listing).await.unwrap_or(Err(Error::TimedOut { after })))
+}
+
+/// Reports whether a list that could not be had may be had later.
+fn may_come<T>(listed: &Option<Result<Arc<List<T>>, Error>>) -> bool {
+    listed.as_ref().is_some_and(|listed| listed.is_err() && !is_unknown_method(listed))
 }
 
 fn is_unknown_method<T>(listed: &Result<Arc<List<T>>, Error>) -> bool {

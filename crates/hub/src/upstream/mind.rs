@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use trunkline_client::{Change, Subscription, Watch};
+use trunkline_client::{Change, Error, Subscription, Watch};
 use trunkline_config::{Reach, Start};
 
+use super::backoff::Backoff;
 use super::connection::{Connection, Who};
 use super::listing::{self, Lists};
 use super::state::Failure;
@@ -22,12 +23,12 @@ pub(super) fn spawn(upstream: &Arc<Upstream>, connection: &Arc<Connection>) {
 }
 
 async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
-    let mut changes = None;
+    let (mut changes, mut again) = (None, Again::default());
     unless_ending(&connection, async {
-        changes = watch_lists(&upstream, &connection).await;
+        changes = again.watch_lists(&upstream, &connection).await;
         let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
         if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
-            take_over(&upstream, &connection, Lists::ALL, Lists::NONE).await;
+            again.take_over(&upstream, &connection, Lists::ALL, Lists::NONE).await;
         }
     })
     .await;
@@ -52,12 +53,99 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
                     // A server that tells of changes all the time is still looked at only now and then.
                     sleep(pause.unwrap_or_default()).await;
                     let lists = gathered(&changed, &mut changes);
-                    take_over(&upstream, &connection, lists, lists).await;
+                    again.take_over(&upstream, &connection, lists, lists).await;
+                })
+                .await;
+            }
+            () = until(again.at) => {
+                unless_ending(&connection, async {
+                    if again.is_unwatched {
+                        changes = again.watch_lists(&upstream, &connection).await;
+                    }
+                    let lists = again.lists;
+                    again.take_over(&upstream, &connection, lists, Lists::NONE).await;
                 })
                 .await;
             }
             () = stirred => {}
             () = until(idle_at) => {}
+        }
+    }
+}
+
+/// What a server was asked for in vain, and when it is asked again.
+#[derive(Debug, Default)]
+struct Again {
+    lists: Lists,
+    /// Whether it does not tell of changes although it may.
+    is_unwatched: bool,
+    at: Option<Instant>,
+    backoff: Backoff,
+}
+
+impl Again {
+    /// Begins to be told of changes before anything is listed, so that no change is missed.
+    async fn watch_lists(
+        &mut self,
+        upstream: &Weak<Upstream>,
+        connection: &Connection,
+    ) -> Option<Subscription> {
+        let within = upstream.upgrade()?.options.limits.watch_within;
+        let outcome = timeout(within, connection.client.subscribe(Watch::lists())).await;
+        let was_unwatched = std::mem::take(&mut self.is_unwatched);
+        match outcome.unwrap_or(Err(Error::TimedOut { after: within })) {
+            Ok(changes) => {
+                if was_unwatched {
+                    // Nobody told of what changed up to now.
+                    self.lists = Lists::ALL;
+                }
+                Some(changes)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a server tells of no changes");
+                self.is_unwatched = !matches!(error, Error::Refused(_) | Error::Unsupported(_));
+                self.set_time(upstream);
+                None
+            }
+        }
+    }
+
+    /// Lists anew what may have changed. The server is not held meanwhile, so that it can be let go of.
+    async fn take_over(
+        &mut self,
+        upstream: &Weak<Upstream>,
+        connection: &Arc<Connection>,
+        lists: Lists,
+        announced: Lists,
+    ) {
+        let Some((before, options)) = upstream
+            .upgrade()
+            .map(|upstream| (upstream.lock().listing_before(connection.input), upstream.options.clone()))
+        else {
+            return;
+        };
+        let lists = lists.and(self.lists);
+        if !lists.is_none() {
+            let before = before.unwrap_or_default();
+            let listing = Box::pin(listing::fetch(&connection.client, lists, &before, &options.limits));
+            let (listed, failed) = listing.await;
+            self.lists = failed;
+            if let Some(upstream) = upstream.upgrade() {
+                upstream.take_catalogue(connection, listed, announced);
+            }
+        }
+        self.set_time(upstream);
+    }
+
+    /// Decides when to ask again, if there is anything to ask for.
+    fn set_time(&mut self, upstream: &Weak<Upstream>) {
+        let Some(upstream) = upstream.upgrade() else { return };
+        let now = Instant::now();
+        if self.lists.is_none() && !self.is_unwatched {
+            (self.at, self.backoff) = (None, Backoff::default());
+        } else if self.at.is_none_or(|at| at <= now) {
+            self.backoff.failed(now, &upstream.options.limits);
+            self.at = Some(now + self.backoff.remaining(now));
         }
     }
 }
@@ -69,37 +157,6 @@ async fn unless_ending(connection: &Connection, doing: impl Future<Output = ()>)
         biased;
         () = connection.closing() => {}
         () = doing => {}
-    }
-}
-
-/// Begins to be told of changes before anything is listed, so that no change is missed.
-async fn watch_lists(upstream: &Weak<Upstream>, connection: &Connection) -> Option<Subscription> {
-    let within = upstream.upgrade()?.options.limits.watch_within;
-    match timeout(within, connection.client.subscribe(Watch::lists())).await {
-        Ok(Ok(changes)) => Some(changes),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a server tells of no changes");
-            None
-        }
-        Err(_) => None,
-    }
-}
-
-/// Lists anew what may have changed. The server is not held meanwhile, so that it can be let go of.
-async fn take_over(upstream: &Weak<Upstream>, connection: &Arc<Connection>, lists: Lists, announced: Lists) {
-    let Some((before, options)) = upstream
-        .upgrade()
-        .map(|upstream| (upstream.lock().listing_for(connection.input), upstream.options.clone()))
-    else {
-        return;
-    };
-    if lists.is_none() {
-        return;
-    }
-    let before = before.unwrap_or_default();
-    let listed = Box::pin(listing::fetch(&connection.client, lists, &before, &options.limits)).await;
-    if let Some(upstream) = upstream.upgrade() {
-        upstream.take_catalogue(connection, listed, announced);
     }
 }
 
@@ -171,7 +228,9 @@ impl Upstream {
         // Leases are given under the same lock, so that nobody begins to use what is about to end.
         let mut desk = self.lock();
         // What is in use now may be ended at the earliest when it has been unused for that long.
-        let Some(since) = connection.unused_since() else { return self.idle().map(|idle| now + idle) };
+        let Some(since) = connection.unused_since() else {
+            return self.idle(&connection.who()).map(|idle| now + idle);
+        };
         let is_superseded = connection.who() == Who::Nobody
             && desk.usable().any(|other| !Arc::ptr_eq(other, connection) && other.who() != Who::Call);
         let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));
@@ -179,9 +238,11 @@ impl Upstream {
             _ if is_superseded || connection.roots.is_spoilt() => Some(now),
             Who::Call if connection.was_used() => Some(now),
             Who::Call => Some(since + UNCLAIMED),
-            _ => {
-                let due = self.idle().map(|idle| since + idle);
-                desk.is_resting |= is_last && due.is_some_and(|due| due <= now);
+            who => {
+                let due = self.idle(&who).map(|idle| since + idle);
+                // One that is to be there from the start is, also when the last who used it is gone.
+                let may_rest = self.idle(&Who::Everybody).is_some();
+                desk.is_resting |= may_rest && is_last && due.is_some_and(|due| due <= now);
                 due
             }
         };
@@ -191,12 +252,14 @@ impl Upstream {
         due
     }
 
-    /// Returns how long a connection may be unused.
-    fn idle(&self) -> Option<Duration> {
+    /// Returns how long somebody's connection may be unused.
+    fn idle(&self, who: &Who) -> Option<Duration> {
         let config = self.config.load();
         match (config.idle, &config.reach, config.start) {
             (Some(idle), ..) => Some(idle),
             (None, Reach::Program(_), Start::Lazy) => Some(self.options.limits.idle),
+            // There is one for each who ever came, and most of them do not come back.
+            _ if matches!(who, Who::Session(_) | Who::Principal(_)) => Some(self.options.limits.idle),
             // What is there before anybody needs it stays; and an address costs next to nothing.
             (None, Reach::Program(_), Start::Eager) | (None, Reach::Endpoint(_), _) => None,
         }

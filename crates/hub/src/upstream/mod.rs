@@ -19,12 +19,13 @@ mod watch;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 
@@ -38,6 +39,9 @@ pub use self::state::{State, Status};
 use self::watch::Watched;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
+
+/// How long a program that is to end is waited for, beyond the calls that it may finish.
+const CLOSES_WITHIN: Duration = Duration::from_secs(10);
 
 /// One server, as long as it is configured in the same way.
 pub(crate) struct Upstream {
@@ -57,6 +61,8 @@ pub(crate) struct Upstream {
     trouble: ArcSwapOption<String>,
     /// Who has its name, once it is replaced.
     successor: OnceLock<Arc<Self>>,
+    /// Whom it replaced, which may still be on the way out.
+    predecessor: Weak<Self>,
     tell: Arc<TellFn>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -77,7 +83,7 @@ impl Upstream {
     pub(crate) fn new(
         config: ServerConfig,
         options: Arc<HubOptions>,
-        before: Option<&Self>,
+        before: Option<&Arc<Self>>,
         tell: Arc<TellFn>,
     ) -> Arc<Self> {
         let mut desk = Desk::new(config.enabled);
@@ -100,6 +106,7 @@ impl Upstream {
             watched: Watched::default(),
             trouble: ArcSwapOption::empty(),
             successor: OnceLock::new(),
+            predecessor: before.map(Arc::downgrade).unwrap_or_default(),
             tell,
             tasks: Mutex::default(),
         });
@@ -180,9 +187,18 @@ impl Upstream {
         self.lock().is_enabled
     }
 
-    /// Notes that somebody wants to know what the server offers, whenever that can be found out.
-    pub(crate) fn want(&self) {
-        self.change(|desk| desk.is_wanted = true);
+    /// Reports whether anything of the server is offered.
+    pub(crate) fn is_offered(&self) -> bool {
+        self.lock().offers()
+    }
+
+    /// Notes that somebody wants to know what the server offers, whenever that can be found out. Lists that went out before
+    /// do not wait for it.
+    pub(crate) fn want_late(&self) {
+        self.change(|desk| {
+            desk.is_wanted = true;
+            desk.is_late = desk.catalogue.is_none();
+        });
     }
 
     /// Notes that a call came to nothing on the way to the server.
@@ -284,6 +300,16 @@ impl Upstream {
     pub(crate) async fn ended(&self) {
         // Whoever connects it again meanwhile has something else in mind.
         self.until(|| self.lock().is_settled_down()).await;
+    }
+
+    /// Waits until nothing is left of a server that is about to be removed, at most for as long as that may take.
+    async fn gone(&self) {
+        let within = self.options.limits.drain_within + CLOSES_WITHIN;
+        let gone = self.until(|| {
+            let desk = self.lock();
+            desk.phase == Phase::Removed && desk.is_settled_down()
+        });
+        let _ = timeout(within, gone).await;
     }
 
     /// Ends every connection, and waits until they have ended; whoever needs one gets another, even meanwhile.

@@ -154,6 +154,13 @@ impl Failure {
         Self { kind: FailureKind::Lost, reason: how }
     }
 
+    pub(super) fn broken() -> Self {
+        Self {
+            kind: FailureKind::Unreachable,
+            reason: "an error within the hub broke off the attempt".to_owned(),
+        }
+    }
+
     pub(super) fn state(&self) -> State {
         match self.kind {
             FailureKind::NeedsAuth => State::NeedsAuth,

@@ -3,13 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
-use trunkline_client::{Change, Client, Error, Subscription, Watch};
+use trunkline_client::{Change, Client, Error, Subscription, Watch, is_part_of};
 
 use super::connection::{Connection, Lease};
 use super::{Told, Upstream};
@@ -20,6 +21,8 @@ pub(super) struct Watched {
     wishes: watch::Sender<Wishes>,
     outcome: watch::Sender<Outcome>,
     unwanted: Mutex<HashMap<String, Instant>>,
+    /// Those that may have changed while nobody was told.
+    missed: Mutex<BTreeSet<String>>,
 }
 
 /// What is to be watched; the number grows with every change.
@@ -43,7 +46,6 @@ pub(super) fn spawn(upstream: &Arc<Upstream>) -> AbortHandle {
 
 /// Keeps everything watched that is to be, over one connection after the other and all that there are beside it.
 async fn tend(upstream: Weak<Upstream>, mut wishes: watch::Receiver<Wishes>) {
-    let mut may_have_missed = false;
     loop {
         if wishes.wait_for(|wishes| !wishes.uris.is_empty()).await.is_err() {
             return;
@@ -54,8 +56,11 @@ async fn tend(upstream: Weak<Upstream>, mut wishes: watch::Receiver<Wishes>) {
         drop(server);
         match lease {
             Ok(lease) => {
-                let over = listen(&upstream, &mut wishes, lease, may_have_missed).await;
-                may_have_missed = over == Over::Lost;
+                if listen(&upstream, &mut wishes, lease).await == Over::Lost
+                    && let Some(server) = upstream.upgrade()
+                {
+                    server.watched.miss(wishes.borrow().uris.iter().cloned());
+                }
             }
             Err(unavailable) => {
                 tracing::debug!(%unavailable, "nobody can be asked for changes");
@@ -81,12 +86,7 @@ enum Over {
 /// Listens to every connection until the one that is kept for it is gone, or nothing is to be watched.
 ///
 /// Each may be a process of its own, in which resources change without the others.
-async fn listen(
-    upstream: &Weak<Upstream>,
-    wishes: &mut watch::Receiver<Wishes>,
-    lease: Lease,
-    mut may_have_missed: bool,
-) -> Over {
+async fn listen(upstream: &Weak<Upstream>, wishes: &mut watch::Receiver<Wishes>, lease: Lease) -> Over {
     let Some(mut pulse) = upstream.upgrade().map(|server| server.pulse.subscribe()) else {
         return Over::Unwanted;
     };
@@ -97,14 +97,13 @@ async fn listen(
             return Over::Unwanted;
         }
         pulse.mark_unchanged();
-        let Some(usable) = upstream.upgrade().map(|server| server.usable()) else { return Over::Unwanted };
-        ears.turn_to(usable, &wanted.uris).await;
+        let looked = upstream.upgrade().map(|server| (server.usable(), server.options.limits.watch_within));
+        let Some((usable, within)) = looked else { return Over::Unwanted };
+        ears.turn_to(usable, &wanted.uris, within).await;
         let Some(server) = upstream.upgrade() else { return Over::Unwanted };
         let told = ears.told();
         server.watched.answer(wanted.number, told.clone());
-        if std::mem::take(&mut may_have_missed) {
-            told.iter().for_each(|uri| (server.tell)(Told::Updated(uri.clone())));
-        }
+        server.tell_missed(&told);
         drop(server);
         loop {
             tokio::select! {
@@ -120,6 +119,8 @@ async fn listen(
                     if !ears.are_at(&server.usable()) {
                         break;
                     }
+                    // It may be switched on again.
+                    server.tell_missed(&told);
                 }
                 _ = lease.client().closed() => return Over::Lost,
                 // Whoever listens must not keep it from ending.
@@ -127,9 +128,10 @@ async fn listen(
                 change = ears.next() => {
                     let Some(server) = upstream.upgrade() else { return Over::Unwanted };
                     match change {
-                        Change::Resource(uri) => (server.tell)(Told::Updated(uri)),
+                        Change::Resource(uri) => server.tell_updated(uri, &told),
                         Change::Missed => {
-                            told.iter().for_each(|uri| (server.tell)(Told::Updated(uri.clone())));
+                            server.watched.miss(told.iter().cloned());
+                            server.tell_missed(&told);
                         }
                         _ => {}
                     }
@@ -152,7 +154,12 @@ struct Ear {
 
 impl Ears {
     /// Listens to these connections, for these resources, and to no others.
-    async fn turn_to(&mut self, connections: Vec<Arc<Connection>>, uris: &BTreeSet<String>) {
+    async fn turn_to(
+        &mut self,
+        connections: Vec<Arc<Connection>>,
+        uris: &BTreeSet<String>,
+        within: Duration,
+    ) {
         let mut before = std::mem::take(&mut self.0);
         let turned = connections.into_iter().map(|connection| {
             let known = before.iter().position(|ear| Arc::ptr_eq(&ear.connection, &connection));
@@ -161,9 +168,18 @@ impl Ears {
                 match ear {
                     Some(ear) if ear.wanted == *uris => ear,
                     // The one before goes only when this one is there.
-                    _ => {
-                        let (subscription, told) = subscribe(&connection.client, uris).await;
-                        Ear { connection, wanted: uris.clone(), told, subscription }
+                    before => {
+                        let before = before.and_then(|ear| Some((ear.subscription?, ear.told)));
+                        let subscribing = subscribe(&connection.client, uris);
+                        let (subscription, told) = match before {
+                            None => subscribing.await,
+                            // What is told of already does not wait for what may never be.
+                            Some(before) => {
+                                timeout(within, subscribing).await.ok().flatten().or(Some(before))
+                            }
+                        }
+                        .unzip();
+                        Ear { connection, wanted: uris.clone(), told: told.unwrap_or_default(), subscription }
                     }
                 }
             }
@@ -187,10 +203,17 @@ impl Ears {
         std::future::poll_fn(|cx| {
             for ear in &mut self.0 {
                 let Some(subscription) = &mut ear.subscription else { continue };
-                match subscription.poll_next_unpin(cx) {
-                    Poll::Ready(Some(change)) => return Poll::Ready(change),
-                    Poll::Ready(None) => ear.subscription = None,
-                    Poll::Pending => {}
+                loop {
+                    match subscription.poll_next_unpin(cx) {
+                        // A server tells of what was asked of it, and not of what is another's.
+                        Poll::Ready(Some(Change::Resource(uri))) if !has_part(&ear.told, &uri) => {}
+                        Poll::Ready(Some(change)) => return Poll::Ready(change),
+                        Poll::Ready(None) => {
+                            ear.subscription = None;
+                            break;
+                        }
+                        Poll::Pending => break,
+                    }
                 }
             }
             Poll::Pending
@@ -199,18 +222,24 @@ impl Ears {
     }
 }
 
+/// Reports whether a resource is one of these or part of one.
+fn has_part(watched: &BTreeSet<String>, uri: &str) -> bool {
+    watched.contains(uri) || watched.iter().any(|watched| is_part_of(uri, watched))
+}
+
 /// Subscribes to resources, and says to which of them; one that the server refuses does not keep it from the others.
-async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> (Option<Subscription>, BTreeSet<String>) {
+async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> Option<(Subscription, BTreeSet<String>)> {
     let watch = |uris: &BTreeSet<String>| Watch { uris: uris.iter().cloned().collect(), ..Watch::default() };
     match client.subscribe(watch(uris)).await {
         Ok(subscription) => {
-            let told = subscription.honoured().uris.iter().cloned().collect();
-            return (Some(subscription), told);
+            let honoured = subscription.honoured().uris.iter();
+            let told = honoured.filter(|uri| uris.contains(*uri)).cloned().collect();
+            return Some((subscription, told));
         }
         Err(Error::Refused(_)) if uris.len() > 1 => {}
         Err(error) => {
             tracing::debug!(%error, "a server tells of no changes of resources");
-            return (None, BTreeSet::new());
+            return None;
         }
     }
     let mut told = BTreeSet::new();
@@ -220,8 +249,8 @@ async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> (Option<Subscrip
         }
     }
     match client.subscribe(watch(&told)).await {
-        Ok(subscription) if !told.is_empty() => (Some(subscription), told),
-        _ => (None, BTreeSet::new()),
+        Ok(subscription) if !told.is_empty() => Some((subscription, told)),
+        _ => None,
     }
 }
 
@@ -235,6 +264,15 @@ impl Watched {
         self.outcome.send_replace(Outcome { number, uris });
     }
 
+    /// Notes that resources may have changed.
+    fn miss(&self, uris: impl IntoIterator<Item = String>) {
+        self.missed().extend(uris);
+    }
+
+    fn missed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn unwanted(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         self.unwanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -245,37 +283,82 @@ impl Upstream {
         self.lock().usable().cloned().collect()
     }
 
+    /// Tells of what may have changed, as far as it is watched: a server that is switched off has nothing to say until it is
+    /// back.
+    fn tell_missed(&self, told: &BTreeSet<String>) {
+        if !self.is_offered() {
+            return;
+        }
+        let due = {
+            let mut missed = self.watched.missed();
+            let (due, left): (BTreeSet<_>, _) =
+                std::mem::take(&mut *missed).into_iter().partition(|uri| told.contains(uri));
+            *missed = left;
+            due
+        };
+        due.into_iter().for_each(|uri| (self.tell)(Told::Updated(uri)));
+    }
+
+    fn tell_updated(&self, uri: String, told: &BTreeSet<String>) {
+        if self.is_offered() {
+            (self.tell)(Told::Updated(uri));
+        } else {
+            // Parts of a watched resource may be without number.
+            self.watched.miss(told.iter().filter(|watched| is_part_of(&uri, watched)).cloned());
+        }
+    }
+
     /// Begins to watch resources, and returns those of which the server tells.
     pub(crate) async fn watch(&self, uris: BTreeSet<String>) -> BTreeSet<String> {
-        {
-            let mut unwanted = self.watched.unwanted();
-            unwanted.retain(|uri, _| !uris.contains(uri));
-        }
         let mut outcome = self.watched.outcome.subscribe();
-        let mut number = 0;
+        let (number, added) = self.wish(&uris);
+        let answered = outcome.wait_for(|outcome| outcome.number >= number);
+        match timeout(self.options.limits.watch_within, answered).await {
+            Ok(Ok(outcome)) => {
+                let refused: Vec<_> = added.into_iter().filter(|uri| !outcome.uris.contains(uri)).collect();
+                let told = uris.intersection(&outcome.uris).cloned().collect();
+                drop(outcome);
+                if !refused.is_empty() {
+                    self.unwatch(&refused);
+                }
+                told
+            }
+            // Somebody else may still wait for the same; what nobody wants in the end is not watched for long.
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Returns the resources that are watched, or are to be.
+    pub(crate) fn watched(&self) -> BTreeSet<String> {
+        self.watched.wishes.borrow().uris.clone()
+    }
+
+    /// Watches resources again that somebody was told of by the one before; they may have changed in between.
+    pub(crate) fn take_up(&self, uris: &BTreeSet<String>) {
+        if uris.is_subset(&self.watched.wishes.borrow().uris) {
+            return;
+        }
+        let (_, added) = self.wish(uris);
+        self.watched.miss(added);
+    }
+
+    /// Notes what is to be watched; returns the number of these wishes, and what is new among them.
+    fn wish(&self, uris: &BTreeSet<String>) -> (u64, Vec<String>) {
+        self.watched.unwanted().retain(|uri, _| !uris.contains(uri));
+        let (mut number, mut added) = (0, Vec::new());
         self.watched.wishes.send_if_modified(|wishes| {
-            let before = wishes.uris.len();
-            wishes.uris.extend(uris.iter().cloned());
-            let has_grown = wishes.uris.len() > before;
-            wishes.number += u64::from(has_grown);
+            added = uris.difference(&wishes.uris).cloned().collect();
+            wishes.uris.extend(added.iter().cloned());
+            wishes.number += u64::from(!added.is_empty());
             number = wishes.number;
-            has_grown
+            !added.is_empty()
         });
         self.beat();
-        let answered = outcome.wait_for(|outcome| outcome.number >= number);
-        let told: BTreeSet<String> = match timeout(self.options.limits.watch_within, answered).await {
-            Ok(Ok(outcome)) => uris.iter().filter(|uri| outcome.uris.contains(*uri)).cloned().collect(),
-            _ => BTreeSet::new(),
-        };
-        let refused: Vec<_> = uris.difference(&told).cloned().collect();
-        if !refused.is_empty() {
-            self.unwatch(&refused);
-        }
-        told
+        (number, added)
     }
 
     /// Watches only what is still wanted, a while after it no longer is.
-    pub(crate) fn still_wanted(&self, wanted: &BTreeSet<String>) -> Option<std::time::Duration> {
+    pub(crate) fn still_wanted(&self, wanted: &BTreeSet<String>) -> Option<Duration> {
         let (now, lingers) = (Instant::now(), self.options.limits.watch_lingers);
         let watched = self.watched.wishes.borrow().uris.clone();
         let mut over = Vec::new();
@@ -286,7 +369,7 @@ impl Upstream {
             let since = *unwanted.entry(uri.clone()).or_insert(now);
             match lingers.checked_sub(now.saturating_duration_since(since)) {
                 Some(left) if !left.is_zero() => {
-                    next = Some(next.map_or(left, |next: std::time::Duration| next.min(left)));
+                    next = Some(next.map_or(left, |next: Duration| next.min(left)));
                 }
                 _ => over.push(uri.clone()),
             }
@@ -306,6 +389,7 @@ impl Upstream {
             wishes.number += u64::from(has_shrunk);
             has_shrunk
         });
+        self.watched.missed().retain(|uri| !uris.contains(uri));
         self.beat();
     }
 }

@@ -1,5 +1,7 @@
 //! Names, addresses and references of many servers behind one.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::{PromptMessage, ResourceBody};
@@ -8,7 +10,7 @@ use trunkline_config::Pattern;
 use trunkline_hub::{Hub, HubOptions, NameTemplate};
 use trunkline_server::{Prompt, Resource, ResourceTemplate, Server};
 
-use crate::support::{Town, eager, parrots, plain, say, tools, within};
+use crate::support::{NEW, OLD, Town, eager, parrots, plain, say, tools, within};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Guest {
@@ -134,11 +136,8 @@ async fn instructions_are_joined_and_names_follow_the_template() {
     let town = Town::default();
     town.settle("a", &library("a"), Revision::NEWEST);
     town.settle("b", &library("b").with(crate::support::parrot("t")), Revision::V2025_06_18);
-    let options = HubOptions {
-        connector: std::sync::Arc::new(town),
-        names: NameTemplate::agent(),
-        ..HubOptions::default()
-    };
+    let options =
+        HubOptions { connector: Arc::new(town), names: NameTemplate::agent(), ..HubOptions::default() };
     let hub = Hub::new(options);
     hub.set_servers(vec![eager("a"), eager("b")]).await;
     let client = plain(&hub, Revision::V2025_11_25).await;
@@ -244,7 +243,7 @@ async fn a_template_for_names_is_the_hubs_to_choose() {
         ("{tool}", "t"),
     ] {
         let options = HubOptions {
-            connector: std::sync::Arc::new(town.clone()),
+            connector: Arc::new(town.clone()),
             names: template.parse().unwrap(),
             ..HubOptions::default()
         };
@@ -254,4 +253,32 @@ async fn a_template_for_names_is_the_hubs_to_choose() {
         assert_eq!(tools(&client).await, [expected]);
         assert_eq!(say(&client, expected).await, "t");
     }
+}
+
+#[tokio::test]
+async fn a_servers_tool_that_is_called_like_one_of_the_hubs_own_does_not_pose_as_it_and_is_reported() {
+    let town = Town::default();
+    let posing = parrots(&["t", "read_mcp_resource"]).with(Resource::new("a:day", "day").text("a day"));
+    town.settle("a", &posing, OLD);
+    let hub = Hub::new(HubOptions {
+        connector: Arc::new(town.clone()),
+        names: "{tool}".parse::<NameTemplate>().unwrap(),
+        ..HubOptions::default()
+    });
+    within(hub.set_servers(vec![eager("a")])).await;
+    let client = plain(&hub, NEW).await;
+    let read = within(client.call("read_mcp_resource", json!({ "uri": "a:day" }))).await.unwrap();
+    assert!(format!("{read:?}").contains("a day"), "{read:?}");
+    assert_eq!(tools(&client).await, ["list_mcp_resources", "read_mcp_resource", "t"]);
+    let [collision] = &hub.collisions()[..] else { panic!("{:?}", hub.collisions()) };
+    assert_eq!(
+        collision.to_string(),
+        "tool `read_mcp_resource` is the hub's own: `read_mcp_resource` of `a` (left out)"
+    );
+    // It can be had by another name.
+    let mut renamed = eager("a");
+    renamed.tools.rename.insert("read_mcp_resource".to_owned(), "fetch".to_owned());
+    within(hub.set_servers(vec![renamed])).await;
+    assert!(hub.collisions().is_empty());
+    assert_eq!(say(&client, "fetch").await, "read_mcp_resource");
 }

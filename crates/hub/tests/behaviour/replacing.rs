@@ -1,16 +1,17 @@
 //! Servers that come, go, change and fail, while clients look on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use trunkline_client::{Change, Watch};
 use trunkline_config::Pattern;
-use trunkline_hub::{Hub, HubLimits, State};
+use trunkline_hub::{Hub, HubLimits, State, Switch};
 
 use crate::support::{
-    NEW, OLD, Town, eager, lazy, moved, names, parrot, parrots, plain, quick, say, tools, until, within,
+    NEW, OLD, Says, Script, Town, eager, lazy, moved, names, parrot, parrots, plain, quick, say, script,
+    tools, until, within,
 };
 
 #[tokio::test]
@@ -265,4 +266,74 @@ async fn required_servers_that_are_not_there_are_named() {
     let missing = within(hub.ready()).await;
     let [(name, reason)] = &missing[..] else { panic!("{missing:?}") };
     assert_eq!((name.as_str(), reason.contains("gone fishing")), ("not-there", true));
+}
+
+#[tokio::test]
+async fn a_program_is_started_when_the_one_that_it_replaces_is_gone_and_its_tools_stay_meanwhile() {
+    let town = Town::default();
+    let (itself, seen) = (Arc::new(OnceLock::<Script>::new()), Arc::new(Mutex::new(Vec::new())));
+    let (program, opener) = script({
+        let (itself, seen) = (itself.clone(), seen.clone());
+        move |peer, message| match message["method"].as_str() {
+            Some("initialize") => {
+                seen.lock().unwrap().push(itself.get().map_or(0, Script::open));
+                Says::AsUsual
+            }
+            // The first one has something to do until it is told to stop.
+            Some("tools/call") if peer.number == 0 => Says::Nothing,
+            _ => Says::AsUsual,
+        }
+    });
+    assert!(itself.set(program.clone()).is_ok());
+    town.script("a", opener, OLD);
+    let hub = town.hub_within(HubLimits { drain_within: Duration::from_millis(300), ..quick() });
+    within(hub.set_servers(vec![eager("a")])).await;
+    let client = plain(&hub, NEW).await;
+    let call = tokio::spawn({
+        let client = client.clone();
+        async move { say(&client, "a__t").await }
+    });
+    program.received("tools/call", 1).await;
+    let replacing = tokio::spawn({
+        let hub = hub.clone();
+        async move { hub.set_servers(vec![moved(eager("a"))]).await }
+    });
+    until(|| hub.status_of("a").unwrap().starts == 0).await;
+    assert!(tools(&client).await.contains(&"a__t".to_owned()));
+    let applied = within(replacing).await.unwrap();
+    assert!(applied.failed.is_empty(), "{applied:?}");
+    assert_eq!(*seen.lock().unwrap(), [1, 1], "one at a time");
+    assert_eq!(say(&client, "a__t").await, "t");
+    assert!(within(call).await.unwrap().contains("was lost"));
+}
+
+#[tokio::test]
+async fn a_slow_newcomer_keeps_nobody_waiting_who_was_given_a_list_before() {
+    let town = Town::default();
+    for name in ["a", "new", "off"] {
+        town.settle(name, &parrots(&["t"]), OLD);
+    }
+    let hub = town.hub_within(HubLimits { first_lists_within: Duration::from_secs(600), ..quick() });
+    let mut off = lazy("off");
+    off.enabled = false;
+    within(hub.set_servers(vec![lazy("a"), off.clone()])).await;
+    let client = plain(&hub, NEW).await;
+    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    assert_eq!(tools(&client).await, ["a__t"]);
+    town.shut("new");
+    town.shut("off");
+    let adding = tokio::spawn({
+        let (hub, configs) = (hub.clone(), vec![lazy("a"), lazy("new"), off]);
+        async move { hub.set_servers(configs).await }
+    });
+    until(|| town.visits("new") == 1).await;
+    hub.toggle("off", Switch::On).unwrap();
+    until(|| town.visits("off") == 1).await;
+    assert_eq!(tools(&client).await, ["a__t"]);
+    town.open("new");
+    town.open("off");
+    within(adding).await.unwrap();
+    let are_there = || ["new", "off"].iter().all(|name| hub.status_of(name).unwrap().tools == 1);
+    while within(changes.next()).await != Some(Change::Tools) || !are_there() {}
+    assert_eq!(tools(&client).await, ["a__t", "new__t", "off__t"]);
 }

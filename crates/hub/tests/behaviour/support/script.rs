@@ -16,6 +16,12 @@ impl Script {
         self.connections.lock().unwrap().last().cloned().expect("somebody has connected")
     }
 
+    /// Returns how many connections there are.
+    pub(crate) fn open(&self) -> usize {
+        let connections = self.connections.lock().unwrap().clone();
+        connections.iter().filter(|connection| !connection.is_closed()).count()
+    }
+
     /// Returns everything that was sent, over all connections.
     pub(crate) fn sent(&self) -> Vec<Value> {
         let connections = self.connections.lock().unwrap().clone();

@@ -1,0 +1,162 @@
+//! Resources that are watched, whatever becomes of the servers that have them and of others who watch.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::{Change, Subscription, Watch};
+use trunkline_hub::{HubLimits, Switch};
+use trunkline_server::{Resource, Server};
+
+use crate::support::{NEW, OLD, Says, Town, eager, moved, plain, quick, script, within};
+
+const BOTH: [Revision; 2] = [OLD, NEW];
+
+/// A server with a resource of its own name.
+fn diary(whose: &'static str) -> Server {
+    Server::new(whose).with(Resource::new(format!("{whose}:day"), "day").text(whose))
+}
+
+fn updated(uri: &str) -> Option<Change> {
+    Some(Change::Resource(uri.to_owned()))
+}
+
+async fn next(changes: &mut Subscription) -> Option<Change> {
+    within(changes.next()).await
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_at_the_successor_of_a_server_and_when_it_is_back() {
+    for up in BOTH {
+        let town = Town::default();
+        let a = town.settle("a", &diary("a"), up);
+        let hub = town.hub();
+        within(hub.set_servers(vec![eager("a")])).await;
+        let client = plain(&hub, NEW).await;
+        let mut changes = within(client.subscribe(Watch::default().and("a:day"))).await.unwrap();
+        within(hub.set_servers(vec![moved(eager("a"))])).await;
+        assert_eq!(next(&mut changes).await, updated("a:day"), "{up}: it may have changed meanwhile");
+        a.notify_updated("a:day");
+        assert_eq!(next(&mut changes).await, updated("a:day"), "{up}");
+        within(hub.set_servers(Vec::new())).await;
+        within(hub.set_servers(vec![eager("a")])).await;
+        assert_eq!(next(&mut changes).await, updated("a:day"), "{up}: it may have changed meanwhile");
+        a.notify_updated("a:day");
+        assert_eq!(next(&mut changes).await, updated("a:day"), "{up}");
+    }
+}
+
+/// What a server says that has resources which can be watched, but for what it is told to say otherwise.
+fn watchable(message: &Value) -> Says {
+    let capabilities = json!({ "resources": { "subscribe": true } });
+    match message["method"].as_str().unwrap_or_default() {
+        "initialize" => Says::Result(json!({
+            "protocolVersion": message["params"]["protocolVersion"],
+            "serverInfo": { "name": "script", "version": "1" },
+            "capabilities": capabilities,
+        })),
+        "server/discover" => Says::Result(json!({
+            "resultType": "complete",
+            "supportedVersions": [NEW.as_str()],
+            "capabilities": capabilities,
+            "ttlMs": 0,
+            "cacheScope": "private",
+        })),
+        "resources/list" => Says::Result(json!({ "resources": [{ "uri": "s:day", "name": "day" }] })),
+        _ => Says::AsUsual,
+    }
+}
+
+#[tokio::test]
+async fn a_server_tells_of_no_changes_of_what_is_anothers() {
+    let town = Town::default();
+    town.settle("a", &diary("a"), NEW);
+    let (liar, opener) = script(|peer, message| {
+        if message["method"] == "subscriptions/listen" {
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+            // It promises what nobody asked for, too.
+            let promised = json!({ "resourceSubscriptions": ["s:day", "a:day"] });
+            peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                "params": { "_meta": meta, "notifications": promised } }));
+            return Says::Nothing;
+        }
+        watchable(message)
+    });
+    town.script("s", opener, NEW);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a"), eager("s")])).await;
+    let client = plain(&hub, NEW).await;
+    let mut changes = within(client.subscribe(Watch::default().and("a:day").and("s:day"))).await.unwrap();
+    let listen = liar.received("subscriptions/listen", 1).await.remove(0);
+    for uri in ["a:day", "s:day"] {
+        let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
+        liar.say(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated",
+            "params": { "_meta": meta, "uri": uri } }));
+    }
+    assert_eq!(next(&mut changes).await, updated("s:day"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_switched_off_tells_of_changes_when_it_is_back() {
+    for up in BOTH {
+        let town = Town::default();
+        let [a, b] = ["a", "b"].map(|name| town.settle(name, &diary(name), up));
+        let hub = town.hub();
+        within(hub.set_servers(vec![eager("a"), eager("b")])).await;
+        let client = plain(&hub, NEW).await;
+        let watch = Watch::default().and("a:day").and("b:day");
+        let mut changes = within(client.subscribe(watch)).await.unwrap();
+        hub.toggle("a", Switch::Off).unwrap();
+        a.notify_updated("a:day");
+        b.notify_updated("b:day");
+        assert_eq!(next(&mut changes).await, updated("b:day"), "{up}");
+        hub.toggle("a", Switch::On).unwrap();
+        assert_eq!(next(&mut changes).await, updated("a:day"), "{up}");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_in_vain_ends_nobody_elses_watch() {
+    let town = Town::default();
+    let (slow, opener) =
+        script(|_, message| match (message["method"].as_str(), message["params"]["uri"].as_str()) {
+            (Some("resources/subscribe"), Some("s:day")) => Says::Result(json!({})),
+            (Some("resources/subscribe"), _) => Says::Nothing,
+            _ => watchable(message),
+        });
+    town.script("s", opener, OLD);
+    let hub = town.hub_within(HubLimits { watch_within: Duration::from_millis(200), ..quick() });
+    within(hub.set_servers(vec![eager("s")])).await;
+    let client = plain(&hub, NEW).await;
+    let mut changes = loop {
+        // However busy the machine is, it is watched in the end.
+        let changes = within(client.subscribe(Watch::default().and("s:day"))).await.unwrap();
+        if !changes.honoured().uris.is_empty() {
+            break changes;
+        }
+    };
+    let other = plain(&hub, NEW).await;
+    let both = within(other.subscribe(Watch::default().and("s:day").and("s:night"))).await;
+    assert!(both.is_err() || !both.unwrap().honoured().uris.contains(&"s:night".to_owned()));
+    slow.say(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "s:day" } }));
+    assert_eq!(next(&mut changes).await, updated("s:day"));
+}
+
+#[tokio::test]
+async fn more_than_can_be_watched_leaves_what_is_watched() {
+    for up in BOTH {
+        let town = Town::default();
+        let a = town.settle("a", &diary("a"), up);
+        let hub = town.hub();
+        within(hub.set_servers(vec![eager("a")])).await;
+        let client = plain(&hub, NEW).await;
+        let mut changes = within(client.subscribe(Watch::default().and("a:day"))).await.unwrap();
+        let many = (0..Watch::MOST_URIS).map(|number| format!("a:day/{number}")).collect();
+        let greedy = plain(&hub, NEW).await;
+        let refused = within(greedy.subscribe(Watch { uris: many, ..Watch::default() })).await;
+        assert!(refused.is_err() || refused.unwrap().honoured().uris.is_empty(), "{up}");
+        a.notify_updated("a:day");
+        assert_eq!(next(&mut changes).await, updated("a:day"), "{up}");
+    }
+}

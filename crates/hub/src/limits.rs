@@ -4,7 +4,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct HubLimits {
     /// How long the first lists wait for servers that were never listed. Default 15 s; a server that takes longer is left
-    /// out until it is ready, and then whoever watches is told.
+    /// out until it is ready, and then whoever watches is told. Servers that come after the first lists delay none.
     pub first_lists_within: Duration,
     /// How long a server may take to list what it offers. Default 30 s.
     pub catalogue_within: Duration,
@@ -19,7 +19,8 @@ pub struct HubLimits {
     /// Connections, and so processes, of one server. Default 32; beyond it the one that was unused for longest is ended,
     /// and if all are in use, calls that need another are refused.
     pub connections_per_server: usize,
-    /// How long a program may be unused before it is stopped, unless its configuration says. Default 10 minutes.
+    /// How long a program, or the connection of one caller alone, may be unused before it is ended, unless its configuration
+    /// says. Default 10 minutes.
     pub idle: Duration,
     /// How long it is waited before a server that failed is started again. Default 250 ms, doubling, with a random part.
     pub restart_after: Duration,

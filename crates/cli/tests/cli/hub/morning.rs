@@ -116,7 +116,8 @@ fn nothing_is_left_when_it_ends_and_calls_may_finish() {
     assert_eq!(answer["result"]["content"][0]["text"], "done\n", "{answer}");
     let finished = running.wait();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(is_gone(started), "its servers end with it");
+    // One that was still starting is ended by the guard, a moment after the hub.
+    until("its servers end with it", || is_gone(started).then_some(()));
 }
 
 #[test]

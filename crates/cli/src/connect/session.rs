@@ -28,6 +28,9 @@ const ROOTS_WITHIN: Duration = Duration::from_secs(1);
 /// How long a server has to look at the roots that it was told of: nothing says when it is done.
 const ROOTS_SETTLE: Duration = Duration::from_millis(250);
 
+/// How long messages of a log are waited for that come over another stream than the answer, and so perhaps after it.
+const LATE_LOGS: Duration = Duration::from_millis(500);
+
 /// A connection to a server, and what a command prints on.
 pub(crate) struct Session {
     pub(crate) client: Client,
@@ -80,9 +83,21 @@ where
         never = screen.keep_drawn() => match never {},
         _ = signals.next() => Err(interrupted()),
     };
+    if done.is_ok() && args.log_level.is_some() && logs_may_be_late(&client) {
+        tokio::select! {
+            () = tokio::time::sleep(LATE_LOGS) => {}
+            _ = signals.next() => {}
+        }
+    }
     screen.clear();
     let done = leave(client, &screen, signals).await.and(done);
     done.map_err(|failure| explain(failure, &person))
+}
+
+/// Reports whether a server may say something beside its answers over a stream of its own.
+fn logs_may_be_late(client: &Client) -> bool {
+    let server = client.server();
+    server.keeps_sessions() && server.transport == "streamable-http"
 }
 
 /// Says what the person could have done about a failure that comes from a question.

@@ -124,7 +124,7 @@ impl<'a> Serving<'a> {
     /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
     async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
         let begun = match self.follows {
-            Some(offer) => Some(offer.begin().await),
+            Some(offer) => offer.begin().await,
             None => None,
         };
         async move {

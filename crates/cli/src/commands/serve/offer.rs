@@ -86,23 +86,15 @@ impl Offer {
 
     /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
     /// returns connects to them, follows the file, and never ends.
-    pub(super) async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
-        let mut begun = None;
-        if let Self::Hub(gateway, servers) = self {
-            gateway.tell_all();
-            let (gateway, servers) = (gateway.clone(), servers.clone());
-            let mut keeping = Box::pin(async move { gateway.keep(servers).await });
-            // The servers are made known before the first of them is waited for.
-            if let Poll::Ready(never) = begin(&mut keeping).await {
-                match never {}
-            }
-            begun = Some(keeping);
-        }
-        async move {
-            match begun {
-                Some(keeping) => keeping.await,
-                None => std::future::pending().await,
-            }
+    pub(super) async fn begin(&self) -> Option<impl Future<Output = Infallible> + use<>> {
+        let Self::Hub(gateway, servers) = self else { return None };
+        gateway.tell_all();
+        let (gateway, servers) = (gateway.clone(), servers.clone());
+        let mut keeping = Box::pin(async move { gateway.keep(servers).await });
+        // The servers are made known before the first of them is waited for.
+        match begin(&mut keeping).await {
+            Poll::Ready(never) => match never {},
+            Poll::Pending => Some(keeping),
         }
     }
 

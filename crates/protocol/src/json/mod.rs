@@ -8,7 +8,7 @@ mod raw;
 mod scan;
 mod writer;
 
-pub(crate) use self::members::Collector;
+pub(crate) use self::members::{COMMON, Collector};
 pub use self::members::{MalformedJson, Members};
 pub use self::raw::{JsonKind, Raw};
 pub(crate) use self::scan::{ScanError, Scanner};

@@ -117,6 +117,12 @@ impl Shared {
         &self.params
     }
 
+    /// Returns the arguments of a tool or prompt; absent ones are an empty object.
+    pub(crate) fn arguments(&self) -> &Raw {
+        static NONE: Raw = Raw::EMPTY_OBJECT;
+        self.params.get("arguments").filter(|raw| !raw.is_null()).unwrap_or(&NONE)
+    }
+
     pub(crate) fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }

@@ -23,9 +23,14 @@ pub(super) trait RunTool: Send + Sync {
 /// A call whose arguments have passed the checks that come before the handler.
 pub(super) struct ToolRequest<'t> {
     pub(super) context: Context,
-    pub(super) arguments: Raw,
     pub(super) check: &'t ArgumentCheck,
     pub(super) output: Option<Arc<SchemaCheck>>,
+}
+
+impl ToolRequest<'_> {
+    fn arguments(&self) -> &Raw {
+        self.context.shared().arguments()
+    }
 }
 
 /// A handler whose arguments have a type.
@@ -46,9 +51,9 @@ where
     F::Output: IntoToolResult,
 {
     fn run(&self, request: ToolRequest<'_>) -> Running {
-        let arguments = match request.arguments.decode() {
+        let arguments = match request.arguments().decode() {
             Ok(arguments) => arguments,
-            Err(error) => return said(request.check.explain(&request.arguments, &error)),
+            Err(error) => return said(request.check.explain(request.arguments(), &error)),
         };
         let future = self.function.invoke(request.context, arguments);
         let output = request.output;
@@ -65,7 +70,8 @@ where
     Fut: Future<Output: IntoToolResult> + Send + 'static,
 {
     fn run(&self, request: ToolRequest<'_>) -> Running {
-        let future = (self.0)(request.context, request.arguments);
+        let arguments = request.arguments().clone();
+        let future = (self.0)(request.context, arguments);
         let output = request.output;
         Box::pin(async move { finish(future.await, output.as_deref()) })
     }

@@ -13,6 +13,7 @@ mod outcome;
 mod questions;
 mod running;
 mod shared;
+mod state;
 mod surroundings;
 
 pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, open_url, roots, sample};

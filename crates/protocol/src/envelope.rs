@@ -214,7 +214,7 @@ impl Envelope {
         let mut version_seen = false;
         let mut first = true;
         scanner.open_object();
-        while let Some(key) = scanner.next_key(first, &MEMBERS) {
+        while let Some(key) = scanner.next_key(first, MEMBERS) {
             first = false;
             let repeated = match &*key {
                 "jsonrpc" => {
@@ -341,7 +341,7 @@ impl Params {
         let mut wrong = None;
         let mut first = true;
         scanner.open_object();
-        while let Some(key) = scanner.next_key(first, &COMMON) {
+        while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
             if &*key != "_meta" {
                 let Some(value) = scanner.value() else { break };

@@ -34,13 +34,13 @@ pub enum Route {
 /// The body decides; the version header is only a cross-check, and never one on `initialize`, because clients take a
 /// refused handshake for a server that speaks HTTP+SSE.
 pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session: bool) -> Route {
-    let modern_header = version_header.is_some_and(names_modern);
+    let modern_header = || version_header.is_some_and(names_modern);
     match message {
         Message::Request(request) if meta::claims_modern(request.params.meta.as_ref()) => Route::Modern,
         Message::Request(request) if request.method == Method::Initialize.as_str() => Route::Initialize,
         // Answered by the ladder, which names the member that is missing.
-        Message::Request(_) if modern_header => Route::Modern,
-        Message::Notification(note) if modern_header || meta::claims_modern(note.params.meta.as_ref()) => {
+        Message::Request(_) if modern_header() => Route::Modern,
+        Message::Notification(note) if modern_header() || meta::claims_modern(note.params.meta.as_ref()) => {
             Route::Drop
         }
         Message::Response(_) if !has_session => Route::Refuse(

@@ -72,7 +72,7 @@ impl Members {
         let mut members = Collector::new();
         scanner.open_object();
         let mut first = true;
-        while let Some(key) = scanner.next_key(first, &COMMON) {
+        while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
             let Some(value) = scanner.value() else { break };
             members.add(key.share(text), value, fault);

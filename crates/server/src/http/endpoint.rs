@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -110,12 +111,11 @@ impl HttpService {
     > + Clone
     + Send
     + use<> {
-        let service = self.clone();
+        let inner = self.inner.clone();
         hyper::service::service_fn(move |request: Request<_>| {
-            let service = service.clone();
             // Taken apart before there is a future, which would else have room for it twice.
             let (parts, body) = request.into_parts();
-            async move { Ok(service.handle_parts(parts, body).await) }
+            inner.clone().serve(parts, body)
         })
     }
 
@@ -125,62 +125,87 @@ impl HttpService {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        self.handle_parts(parts, body).await
-    }
-
-    async fn handle_parts<B>(&self, parts: Parts, body: B) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-    {
-        let span = trail::span(&parts);
-        // The future is large, and putting it into a span moves it: only those who read the log pay for that.
-        let mut response = if span.is_disabled() {
-            self.inner.answer(&parts, body).await
-        } else {
-            Box::pin(self.inner.answer(&parts, body)).instrument(span.clone()).await
-        };
-        trail::answered(&span, &response);
-        cors::grant(&parts, &mut response);
+        let Ok(response) = self.inner.clone().serve(parts, body).await;
         response
     }
 }
 
+/// Why a request is not taken for a message to the endpoint.
+enum Aside {
+    /// It is something else, or for another path.
+    Other,
+    Refused(Refusal),
+    Unauthorized(Challenge),
+}
+
 impl Inner {
-    async fn answer<B>(self: &Arc<Self>, parts: &Parts, body: B) -> Response<ResponseBody>
+    /// Answers one request, within its span. The future is large, and putting it into a span moves it: only those who read the
+    /// log pay for that.
+    fn serve<B>(
+        self: Arc<Self>,
+        parts: Parts,
+        body: B,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        let span = trail::span(&parts);
+        if span.is_disabled() {
+            return Either::Left(self.answer(parts, body));
+        }
+        Either::Right(Box::pin(async move {
+            let answered = self.answer(parts, body).instrument(span.clone()).await;
+            answered.inspect(|response| trail::answered(&span, response))
+        }))
+    }
+
+    async fn answer<B>(self: Arc<Self>, parts: Parts, body: B) -> Result<Response<ResponseBody>, Infallible>
     where
         B: Body<Data = Bytes> + Send,
     {
         let heads = Heads::read(&parts.headers);
-        let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        if let Err(refusal) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
-            return refused(&refusal, None, parts);
-        }
-        if parts.method != Method::POST || parts.uri.path() != self.options.path {
+        let mut taken = match self.let_in(&parts, &heads) {
+            Ok((principal, env)) => match body::read(body, &self.core).await {
+                Ok((bytes, reserved)) => self.take(&parts, &heads, bytes, principal, env, reserved),
+                Err(refusal) => Taken::Answered(refused(&refusal, None, &parts)),
+            },
             // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-            return Box::pin(self.answer_other(parts, &heads, body)).await;
-        }
-        let principal = match self.options.authenticator.authenticate(parts) {
-            Ok(principal) => principal,
-            Err(challenge) => return unauthorized(&challenge, parts),
+            Err(Aside::Other) => Taken::Answered(Box::pin(self.answer_other(&parts, &heads, body)).await),
+            Err(Aside::Refused(refusal)) => Taken::Answered(refused(&refusal, None, &parts)),
+            Err(Aside::Unauthorized(challenge)) => Taken::Answered(unauthorized(&challenge, &parts)),
         };
-        let env = match self.check_post(parts, &heads) {
-            Ok(env) => env,
-            Err(refusal) => return refused(&refusal, None, parts),
-        };
-        let mut taken = match body::read(body, &self.core).await {
-            Ok((bytes, reserved)) => self.take(parts, &heads, bytes, principal, env, reserved),
-            Err(refusal) => return refused(&refusal, None, parts),
-        };
-        let mut call = loop {
+        let mut response = loop {
             match taken {
-                Taken::Answered(response) => return response,
-                Taken::Call(call) => break call,
+                Taken::Answered(response) => break response,
                 Taken::Later(future) => taken = future.await,
+                Taken::Call(mut call) => {
+                    let accepts = heads.accepts();
+                    let stream_after = self.core.limits.stream_after;
+                    let first = first_event(&mut call, accepts.stream, stream_after).await;
+                    break self.begin_response(call, first, accepts);
+                }
             }
         };
-        let accepts = heads.accepts();
-        let first = first_event(&mut call, accepts.stream, self.core.limits.stream_after).await;
-        self.begin_response(call, first, accepts)
+        if !matches!(heads.origin, Mirrored::Absent) {
+            cors::grant(&parts, &mut response);
+        }
+        Ok(response)
+    }
+
+    /// Checks the head of a request; of a message, returns whose it is and the variables that it brings.
+    fn let_in(&self, parts: &Parts, heads: &Heads<'_>) -> Result<(Principal, Env), Aside> {
+        let (hosts, origins) = (&self.options.hosts, &self.options.origins);
+        guard::check(heads, parts.uri.authority(), hosts, origins).map_err(Aside::Refused)?;
+        if parts.method != Method::POST || parts.uri.path() != self.options.path {
+            return Err(Aside::Other);
+        }
+        let principal = self.options.authenticator.authenticate(parts).map_err(Aside::Unauthorized)?;
+        heads.check_body().map_err(Aside::Refused)?;
+        if heads.accepts().nothing() {
+            return Err(Aside::Refused(Refusal::NOT_ACCEPTABLE));
+        }
+        let env = self.env(parts).map_err(Aside::Refused)?;
+        Ok((principal, env))
     }
 
     /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
@@ -209,15 +234,6 @@ impl Inner {
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts))
-    }
-
-    /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
-    fn check_post(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Env, Refusal> {
-        heads.check_body()?;
-        if heads.accepts().nothing() {
-            return Err(Refusal::NOT_ACCEPTABLE);
-        }
-        self.env(parts)
     }
 
     /// Takes what was posted.

@@ -248,6 +248,9 @@ impl Upstream {
             .input(SessionInput { capabilities: input.capabilities(), roots });
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
+            if let Some(name) = &config.unset {
+                return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
+            }
             // Two programs of one server would be at odds over its port or its files.
             let predecessor = predecessor.upgrade();
             if let Some(program) =

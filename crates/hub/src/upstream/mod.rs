@@ -32,6 +32,7 @@ use trunkline_server::Handler;
 use self::connection::Connection;
 pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
+pub(crate) use self::input::InputSet;
 pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};

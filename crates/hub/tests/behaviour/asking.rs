@@ -47,11 +47,21 @@ async fn several_choices_are_refused_with_a_sentence_to_whoever_knows_only_one()
                 assert!(got["result"].is_object(), "{down}: {got}");
                 continue;
             }
-            let sentence = "the client cannot be asked for elicitation/create: revision 2025-06-18 has no form fields \
-                            with several choices";
+            let sentence = "upstream `a`, which speaks 2026-07-28: the client cannot be asked for elicitation/create: revision \
+                            2025-06-18 has no form fields with several choices: use a client that speaks 2025-11-25 or a newer \
+                            revision";
             let said = got["result"]["content"][0]["text"].as_str().or(got["message"].as_str()).unwrap();
             assert_eq!(said, sentence);
             assert!(got["result"]["isError"] == true || got["code"] == -32603, "{got}");
+            let gap = json!({
+                "reason": "unbridgeable",
+                "feature": "form fields with several choices",
+                "downstream": "2025-06-18",
+                "upstream": "2026-07-28",
+                "requiredCapabilities": { "elicitation": { "form": {} } },
+            });
+            let data = got.get("data").unwrap_or(&got["result"]["_meta"]["trunkline/unbridgeable"]);
+            assert_eq!(*data, gap, "{got}");
         }
         assert_eq!(answers.asked().len(), if down >= OLD { 2 } else { 0 });
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline_client::{Answers, Meanwhile, Round};
 use trunkline_protocol::Refusal;
-use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::model::{Action, Answer, Question, UrlQuestion};
 use trunkline_server::{Ask, AskError, BoxFuture, Context};
 
 use super::gap::Ends;
@@ -90,10 +90,27 @@ impl<'a> Open<'a> {
                 tell_roots(context, lease).await;
                 Ok(Answer::Roots(lease.connection().roots.answer_in_call().unwrap_or_default()))
             }),
+            Question::Url(page) => Box::pin(send_to_page(context, lease, key.clone(), page)),
             question => Box::pin(context.ask(Ask::carried(key.clone(), question))),
         };
         Self { key, answer }
     }
+}
+
+/// Asks the caller to open a page. If it does, it is told when the server says that the user is done there.
+async fn send_to_page(
+    context: &Context,
+    lease: &Lease,
+    key: String,
+    page: UrlQuestion,
+) -> Result<Answer, AskError> {
+    let id = page.rest.text("elicitationId").map(|id| id.to_string());
+    let answer = context.ask(Ask::carried(key.clone(), Question::Url(page))).await?;
+    let is_agreed = matches!(&answer, Answer::Elicit(elicited) if elicited.action == Action::Accept);
+    if let (true, Some(id), Some(done)) = (is_agreed, id, context.page_done(&key)) {
+        lease.connection().pages.sent(&id, done);
+    }
+    Ok(answer)
 }
 
 /// Turns what the caller said into what the server hears.

@@ -12,6 +12,7 @@ mod keep;
 mod lease;
 mod listing;
 mod mind;
+mod pages;
 mod party;
 mod roots;
 mod state;

@@ -23,6 +23,7 @@ use self::gap::Ends;
 use self::resume::Resume;
 use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
+use crate::trail::{Trail, VIA};
 use crate::upstream::{Lease, Party, Unavailable, Upstream};
 
 /// What is to be asked of a server, for whom.
@@ -217,6 +218,10 @@ impl Journey<'_> {
                     let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert_with(|| question.clone());
                 });
+        // What is called by a name is on a list, on which nothing is that leads back; an address may be anybody's.
+        if matches!(self.errand.method, Method::ResourcesRead | Method::Complete) {
+            request = request.meta(VIA, Trail::of(meta).and(self.server.hub()));
+        }
         if let Some(level) = self.party.log_level {
             request = request.log_level(level);
         }

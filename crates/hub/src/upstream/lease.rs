@@ -16,6 +16,7 @@ use super::party::{Party, Place};
 use super::roots::{Fits, SessionRoots};
 use super::state::{Failure, Known, Unavailable};
 use super::{Upstream, mind};
+use crate::trail::{Trail, VIA};
 
 /// How a connection for somebody stands.
 enum Look {
@@ -246,6 +247,7 @@ impl Upstream {
                 cached: 0,
                 ..client
             })
+            .list_meta(VIA, Trail::default().and(&self.hub))
             .input(SessionInput { capabilities: input.capabilities(), roots, pages });
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {

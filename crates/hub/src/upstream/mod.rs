@@ -41,6 +41,7 @@ pub use self::state::{State, Status};
 use self::watch::Watched;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
+use crate::trail::HubId;
 
 /// How long a program that is to end is waited for, beyond the calls that it may finish.
 const CLOSES_WITHIN: Duration = Duration::from_secs(10);
@@ -50,6 +51,8 @@ pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
+    /// Whose server it is.
+    hub: HubId,
     /// The server itself, if it is part of the hub.
     in_process: Option<Arc<dyn Handler>>,
     desk: Mutex<Desk>,
@@ -85,6 +88,7 @@ impl Upstream {
     pub(crate) fn new(
         config: ServerConfig,
         options: Arc<HubOptions>,
+        hub: HubId,
         before: Option<&Arc<Self>>,
         tell: Arc<TellFn>,
     ) -> Arc<Self> {
@@ -102,6 +106,7 @@ impl Upstream {
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
+            hub,
             desk: Mutex::new(desk),
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
@@ -123,6 +128,11 @@ impl Upstream {
 
     pub(crate) fn name(&self) -> &ServerName {
         &self.name
+    }
+
+    /// Returns whose server it is.
+    pub(crate) fn hub(&self) -> &HubId {
+        &self.hub
     }
 
     pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {

@@ -162,16 +162,20 @@ impl LegacyCall {
             Ok(Outcome::Done(reply)) => {
                 Answer { message: self.in_flight.core().result(&self.id, &reply, revision), status: 200 }
             }
-            Ok(Outcome::Ask(_)) => refuse(Some(&self.id), &Refusal::INTERNAL, revision),
-            Err(refusal) => refuse(Some(&self.id), &refusal, revision).of_handler(&refusal),
+            Ok(Outcome::Ask(_)) => self.refuse(&Refusal::INTERNAL),
+            Err(refusal) => self.refuse(&refusal).of_handler(&refusal),
         }
     }
 
     fn refuse_id(&mut self) -> Answer {
         self.running = None;
         self.in_flight.end(Ended::Refused);
-        let refusal = Refusal::INVALID_REQUEST.because(ID_IN_USE);
-        refuse(Some(&self.id), &refusal, self.session.revision())
+        self.refuse(&Refusal::INVALID_REQUEST.because(ID_IN_USE))
+    }
+
+    /// Renders a refusal as the answer.
+    pub(super) fn refuse(&self, refusal: &Refusal) -> Answer {
+        refuse(Some(&self.id), refusal, self.session.revision())
     }
 }
 

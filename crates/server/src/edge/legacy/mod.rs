@@ -9,7 +9,7 @@ mod pages;
 mod sessions;
 mod stand;
 
-pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch};
+pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch, no_batches, refuse_batch};
 pub(crate) use self::exchange::LegacyExchange;
 pub(crate) use self::initialize::handshake;
 pub(crate) use self::live::{LiveSession, StreamState};

@@ -32,9 +32,9 @@ use self::reading::Reading;
 use self::room::{Held, begins_a_call};
 use crate::change::Subscription;
 use crate::core::Core;
-use crate::edge::Event;
 use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::edge::{Event, id_in_use};
 use crate::env::Env;
 use crate::metrics::process;
 use crate::unanswered::Reserved;
@@ -232,8 +232,9 @@ impl<C: Channel> ChannelServer<C> {
     fn dispatch(&mut self, incoming: Incoming, reserved: Option<Reserved>, cx: &mut Context<'_>) {
         match incoming {
             Incoming::One(message) => self.receive_one(message, reserved, cx),
-            Incoming::Batch(messages) => match self.session.clone() {
+            Incoming::Batch(mut messages) => match self.session.clone() {
                 Some(session) => {
+                    self.refuse_taken(&mut messages);
                     let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
                     self.begin_legacy(begun.keep(reserved), cx);
                     self.ask_roots();
@@ -256,9 +257,9 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn receive_modern(&mut self, request: Request, reserved: Option<Reserved>, cx: &mut Context<'_>) {
-        if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
-            let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
-            self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);
+        let is_legacy = |session: &Arc<LiveSession>| session.has_call(&request.id);
+        if self.is_modern(&request.id) || self.session.as_ref().is_some_and(is_legacy) {
+            self.channel.send(&modern::refuse(Some(&request.id), &id_in_use()).message);
             return;
         }
         match era::admit(&request, None, self.core.revisions) {

@@ -5,11 +5,11 @@ use trunkline_protocol::codec::Reply;
 use trunkline_protocol::envelope::Malformed;
 use trunkline_protocol::{Level, Message, Method, Notification, Raw, Refusal, Request, era, meta, shorten};
 
-use super::super::Answer;
+use super::super::{Answer, id_in_use};
 use super::call::LegacyCall;
 use super::exchange::{LegacyExchange, together};
 use super::live::LiveSession;
-use super::{ID_IN_USE, refuse};
+use super::refuse;
 use crate::call::{Call, Context, Outcome, Running, Shared, Surroundings};
 use crate::change::Filter;
 use crate::core::Core;
@@ -126,7 +126,7 @@ fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) 
     let refusal = if request.method == Method::Initialize.as_str() {
         Refusal::INVALID_REQUEST.because("this request may not be part of a batch")
     } else if calls.iter().any(|call| *call.id() == request.id) {
-        Refusal::INVALID_REQUEST.because(ID_IN_USE)
+        id_in_use()
     } else {
         return Ok(Message::Request(request));
     };
@@ -209,7 +209,7 @@ fn begin_call(
     carriage: &Carriage,
 ) -> Result<Box<LegacyCall>, Refusal> {
     if session.has_call(&request.id) {
-        return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
+        return Err(id_in_use());
     }
     let mut in_flight = core.admit_call(session.principal())?;
     in_flight.time(method, &request.params, session.revision());

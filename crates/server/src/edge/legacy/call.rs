@@ -7,10 +7,10 @@ use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
 use trunkline_protocol::{Id, Method, Refusal, emit};
 
-use super::super::{Answer, Event, Exchange};
+use super::super::{Answer, Event, Exchange, id_in_use};
 use super::live::LiveSession;
 use super::pages::Pages;
-use super::{ID_IN_USE, refuse};
+use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Outcome, Round, Running, Step};
 use crate::core::{Core, InFlight};
 use crate::metrics::Ended;
@@ -170,7 +170,7 @@ impl LegacyCall {
     fn refuse_id(&mut self) -> Answer {
         self.running = None;
         self.in_flight.end(Ended::Refused);
-        self.refuse(&Refusal::INVALID_REQUEST.because(ID_IN_USE))
+        self.refuse(&id_in_use())
     }
 
     /// Renders a refusal as the answer.

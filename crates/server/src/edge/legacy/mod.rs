@@ -21,9 +21,6 @@ use trunkline_protocol::{Id, Refusal, Revision, emit};
 use super::Answer;
 use crate::metrics::process;
 
-/// Why a request is refused whose id another one has.
-const ID_IN_USE: &str = "a request with this id is still running";
-
 /// Renders a refusal as a legacy answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {
     process::refused(refusal);

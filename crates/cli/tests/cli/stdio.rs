@@ -104,6 +104,22 @@ fn a_signal_ends_it_while_the_input_stays_open() {
 }
 
 #[test]
+fn a_call_that_outlasts_the_grace_after_the_input_is_refused_and_the_exit_code_says_so() {
+    let folder = folder("a_call_that_outlasts_the_input");
+    // Longer than any machine takes to get there; it is ended with its group.
+    file(&folder, "trunkline.toml", "[commands.slow]\nargv = [\"sleep\", \"1000\"]\n", 0o600);
+    let config = folder.join("trunkline.toml");
+    let args = ["serve", "--stdio", "--config", config.to_str().unwrap(), "--grace", "100ms"];
+    let input = lines(&[initialize(), initialized(), legacy(3, "tools/call", call("slow", json!({})))]);
+    let finished = run(&args, &input);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("1 call was ended before it was answered"), "{finished:?}");
+    assert!(finished.stderr.contains("`--grace`"), "{finished:?}");
+    let answers = parse_lines(&finished.stdout);
+    assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(3), &json!(-32603)), "{answers:?}");
+}
+
+#[test]
 fn a_strict_server_refuses_what_comes_before_initialized_and_another_answers() {
     let input = lines(&[initialize(), legacy(2, "tools/list", json!({}))]);
     for (options, strict) in [(&[][..], false), (&["--strict", "--session-in-meta"], true)] {

@@ -37,6 +37,8 @@ struct Desk {
     number: Option<u64>,
     standing: HashMap<StreamId, Arc<Stand>>,
     ended: bool,
+    /// The client sends no more, so that it can answer nothing.
+    is_mute: bool,
     questions: HashMap<Id, Open>,
     own_question: Option<Id>,
     calls: HashMap<Id, Arc<Shared>>,
@@ -235,7 +237,7 @@ impl LiveSession {
 
     fn register(&self, open: Open) -> Result<Id, AskError> {
         let mut desk = self.lock();
-        if desk.ended || desk.questions.len() >= MOST_QUESTIONS {
+        if desk.ended || desk.is_mute || desk.questions.len() >= MOST_QUESTIONS {
             return Err(AskError::Ended);
         }
         let id = Id::from_text(&format!("trunkline-{:x}", desk.next_number()));
@@ -262,6 +264,24 @@ impl LiveSession {
         };
         for (shared, key) in open.into_iter().filter_map(|open| open.asker) {
             shared.answer(&key, Err(AskError::Ended));
+        }
+    }
+
+    /// Fails every question that has no answer yet, and each that is put from now on: the client sends no more.
+    pub(crate) fn ask_no_more(&self) {
+        let questions = {
+            let mut desk = self.lock();
+            desk.is_mute = true;
+            std::mem::take(&mut desk.questions)
+        };
+        for Open { asker, roots } in questions.into_values() {
+            // Calls that wait for the roots have those that are known.
+            if let Some(change) = roots {
+                self.keep.roots.learn(change, None);
+            }
+            if let Some((shared, key)) = asker {
+                shared.answer(&key, Err(AskError::Ended));
+            }
         }
     }
 

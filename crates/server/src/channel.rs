@@ -165,8 +165,8 @@ impl<C: Channel> ChannelServer<C> {
         let mut any = false;
         while self.has_room() {
             let message = match &self.watch {
-                Some(watch) => match watch.poll_change(cx) {
-                    Poll::Ready(change) => change.legacy_message(),
+                Some(watch) => match watch.poll_message(cx) {
+                    Poll::Ready(message) => message,
                     Poll::Pending => break,
                 },
                 None => break,

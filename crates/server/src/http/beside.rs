@@ -35,6 +35,23 @@ impl Inner {
         let Some(place) = place(&self.options, keeps_sessions, parts.uri.path()) else {
             return refused(&Refusal::NO_SUCH_PATH, None, spoken_by(heads));
         };
+        let mut response = self.at(place, parts, heads, body).await;
+        if matches!(place, Place::SsePair(_)) && self.options.cookie_sessions.is_some() {
+            cors::grant_cookies(parts, &self.options.origins, &mut response);
+        }
+        response
+    }
+
+    async fn at<B>(
+        self: &Arc<Self>,
+        place: Place<'_>,
+        parts: &Parts,
+        heads: &Heads<'_>,
+        body: B,
+    ) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
         if parts.method == Method::OPTIONS {
             return cors::preflight(parts, &self.core.env);
         }

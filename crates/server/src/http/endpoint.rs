@@ -47,6 +47,7 @@ pub(super) struct Inner {
     pub(super) sessions: Sessions,
     pub(super) sse: SseStreams,
     pub(super) sockets: Sockets,
+    warned: guard::Warned,
     pub(super) options: HttpOptions,
 }
 
@@ -63,7 +64,16 @@ impl HttpService {
         let tally = Tally::new(limits.total, limits.per_principal);
         let sessions = Sessions::new(core.clone(), options.session_store(), options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
-        Self { inner: Arc::new(Inner { core, sessions, sse, sockets, options }) }
+        Self {
+            inner: Arc::new(Inner {
+                core,
+                sessions,
+                sse,
+                sockets,
+                warned: guard::Warned::default(),
+                options,
+            }),
+        }
     }
 
     /// Returns how many legacy sessions this node serves.
@@ -88,8 +98,16 @@ impl HttpService {
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
         let heads = Heads::read(&parts.headers);
-        let refusal = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
-        Some(refused(&refusal, None, spoken_by(&heads)))
+        let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
+        Some(refused(&self.inner.warned.refuse(foreign, &heads), None, spoken_by(&heads)))
+    }
+
+    /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
+    pub fn refuse_stranger(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
+        self.refuse_foreign(parts).or_else(|| {
+            let challenge = self.inner.options.authenticator.authenticate(parts).err()?;
+            Some(unauthorized(&challenge, spoken_by(&Heads::read(&parts.headers))))
+        })
     }
 
     /// Returns the endpoint as a service for a connection of hyper's.
@@ -138,8 +156,8 @@ impl Inner {
     {
         let heads = Heads::read(&parts.headers);
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        if let Err(refusal) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
-            return refused(&refusal, None, spoken_by(&heads));
+        if let Err(foreign) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
+            return refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads));
         }
         if parts.uri.path() != self.options.path {
             return self.beside(parts, &heads, body).await;

@@ -101,8 +101,13 @@ impl LegacyCall {
         let Some(running) = &self.running else { return };
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
+            let page = || {
+                let id = self.pages.get_or_insert_default().put(&question);
+                running.shared().note_page(&key, &id);
+                id
+            };
             let params = question
-                .to_legacy(dialect, || self.pages.get_or_insert_default().put(&question))
+                .to_legacy(dialect, page)
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
             let is_roots = matches!(question, Question::Roots);
             let put =

@@ -384,7 +384,9 @@ impl LiveSession {
             return watch.clone();
         }
         let fresh = Arc::new(handler.watch(Filter::lists()));
-        self.lock().watch.get_or_insert(fresh).clone()
+        let watch = self.lock().watch.get_or_insert(fresh).clone();
+        self.keep.speak_through(&watch);
+        watch
     }
 
     // The end.

@@ -1,4 +1,4 @@
-//! The clients of the official SDKs against one server.
+//! The clients of the official SDKs, and an agent framework, against one server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +14,7 @@ const CLIENTS: &[Client] = &[
     Client { name: "python-v2", script: "client_v2.py", modes: &["auto", "legacy", "2026-07-28"] },
     Client { name: "node-v1", script: "client-v1.mjs", modes: &["legacy"] },
     Client { name: "node-v2", script: "client-v2.mjs", modes: &["auto", "legacy", "2026-07-28"] },
+    Client { name: "pydantic-ai", script: "agent_pydantic_ai.py", modes: &["auto"] },
 ];
 
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Target {
         }
     }
 
-    /// Reports whether a client knows the transport: the second generation dropped two of them.
+    /// Reports whether a client knows the transport: the second generation, on which the agents stand, dropped two.
     fn suits(&self, client: &Client) -> bool {
         !matches!(self, Self::Sse(_) | Self::WebSocket(_)) || client.name.ends_with("-v1")
     }
@@ -97,6 +98,7 @@ fn interpreter(tools: &Tools, client: &Client) -> Command {
     let (program, script): (&Path, PathBuf) = match client.name {
         "python-v1" => (&tools.python_v1, python),
         "python-v2" => (&tools.python_v2, python),
+        "pydantic-ai" => (&tools.python_agent, python),
         _ => (&tools.node, tools.node_folder.join(client.script)),
     };
     let mut command = run::command(program);
@@ -118,7 +120,7 @@ mod tests {
             let target = Target::at(url.to_owned());
             assert_eq!(target.name(), name, "{url}");
             let suited = CLIENTS.iter().filter(|client| target.suits(client)).count();
-            assert_eq!(suited, if name == "http" { 4 } else { 2 }, "{url}");
+            assert_eq!(suited, if name == "http" { 5 } else { 2 }, "{url}");
         }
     }
 

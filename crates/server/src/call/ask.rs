@@ -202,8 +202,8 @@ pub enum AskError {
     /// Two open questions have the same key.
     #[error("a question with the key `{0}` is already open")]
     KeyInUse(String),
-    /// The call or its session ended before an answer came.
-    #[error("the caller is gone")]
+    /// The call or its session ended before an answer came, or the client has ended its side and can send none.
+    #[error("the client is gone, or can answer no more")]
     Ended,
 }
 

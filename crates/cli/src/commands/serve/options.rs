@@ -77,8 +77,9 @@ pub(crate) struct ServeArgs {
 /// How callers are served, whatever it is that they are served.
 #[derive(Debug, Args)]
 pub(crate) struct EdgeArgs {
-    /// How long calls may take to finish at shutdown
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    /// How long calls may take to finish at shutdown, or after standard
+    /// input has ended
+    #[arg(verbatim_doc_comment, long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
     /// The largest message that is taken, from either side
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]

@@ -171,7 +171,6 @@ impl Sessions {
 
     fn forget(&self, id: SessionId) {
         if let Some((_, session)) = self.live.remove(&id) {
-            tracing::info!(session = %id.short(), "session ended");
             session.end();
         }
         self.events.forget(id);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::row::{Row, Rows};
-use super::script;
+use super::script::{self, Skips};
 use crate::tools::Tools;
 use crate::{Outcome, root, run};
 
@@ -63,7 +63,7 @@ impl Target {
 }
 
 /// Runs every client against every target, one after the other.
-pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows) -> Outcome<Vec<Row>> {
+pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows, skips: Skips) -> Outcome<Vec<Row>> {
     let mut ran = Vec::new();
     for client in CLIENTS {
         for target in targets.iter().filter(|target| target.suits(client)) {
@@ -78,7 +78,7 @@ pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows) -> Outcome
                     }
                     Target::Stdio(line) => command.arg("--").args(line),
                 };
-                ran.push(Row::new(&place, &script::run(&mut command, &log)?));
+                ran.push(Row::new(&place, &script::run(&mut command, &log, skips)?));
             }
         }
     }

@@ -76,7 +76,9 @@ fn logs_go_to_their_file_as_json_and_never_to_standard_output() {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     assert_eq!(parse_lines(&finished.stdout).len(), 1);
     let log = parse_lines(&std::fs::read_to_string(path).unwrap());
-    assert!(log.iter().any(|line| line["message"] == "session opened"), "{log:?}");
+    for said in ["session opened", "session ended"] {
+        assert_eq!(log.iter().filter(|line| line["message"] == said).count(), 1, "{said}: {log:?}");
+    }
     assert!(log.iter().all(|line| line["level"] != "ERROR"), "{log:?}");
 }
 

@@ -208,7 +208,7 @@ fn begin_call(
     method: Method,
     carriage: &Carriage,
 ) -> Result<Box<LegacyCall>, Refusal> {
-    if session.has_call(&request.id) {
+    if !session.announce(&request.id) {
         return Err(id_in_use());
     }
     let mut in_flight = core.admit_call(session.principal())?;
@@ -357,6 +357,28 @@ mod tests {
         assert!(session.is_busy(), "the one that goes on is still known");
         assert_eq!(answer(second.poll_event(&mut cx)).and_then(text).as_deref(), Some("waited"));
         drop(second);
+        assert!(!session.is_busy());
+        assert_eq!(core.calls(), 0);
+    }
+
+    #[test]
+    fn a_cancellation_during_the_first_step_of_a_call_counts_and_an_earlier_one_does_not() {
+        let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
+        let core = testing::core(&Server::new("s").with(endless));
+        let session = testing::session(&core, Revision::NEWEST_LEGACY);
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        let id = trunkline_protocol::Id::from_number(7);
+        // Meant for another call that had this id, and is over.
+        session.cancel(&id);
+        let mut call = begin_tool(&core, &session, "endless");
+        assert!(call.poll_event(&mut cx).is_pending());
+        drop(call);
+        let mut call = begin_tool(&core, &session, "endless");
+        // As from another thread, before the call has waited for anything and is known.
+        session.cancel(&id);
+        assert!(call.poll_event(&mut cx).is_pending(), "its first step is over before it is looked at again");
+        assert!(matches!(call.poll_event(&mut cx), Poll::Ready(Event::Nothing)));
+        drop(call);
         assert!(!session.is_busy());
         assert_eq!(core.calls(), 0);
     }

@@ -1,5 +1,5 @@
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +15,9 @@ use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
 const MOST_QUESTIONS: usize = 256;
+
+/// The most cancellations of unknown calls that one session remembers.
+const MOST_CANCELLED: usize = 16;
 
 /// A session on this node: what its record says, and what is under way in it.
 ///
@@ -42,6 +45,8 @@ struct Desk {
     questions: HashMap<Id, Open>,
     own_question: Option<Id>,
     calls: HashMap<Id, Arc<Shared>>,
+    /// Calls that were cancelled and are not known: perhaps one has begun, and has not entered yet.
+    cancelled: VecDeque<Id>,
     streams: HashMap<StreamId, Arc<StreamState>>,
     watch: Option<Arc<Subscription>>,
 }
@@ -164,11 +169,12 @@ impl LiveSession {
         Timestamp(self.used.load(Ordering::Relaxed))
     }
 
-    /// Returns when the store last heard that the session is in use, and notes that it hears so now.
-    pub(crate) fn tell_store(&self, now: Timestamp) -> Timestamp {
-        Timestamp(self.told_store.swap(now.0, Ordering::Relaxed))
+    /// Notes that the store hears now that the session is in use.
+    pub(crate) fn tell_store(&self, now: Timestamp) {
+        self.told_store.store(now.0, Ordering::Relaxed);
     }
 
+    /// Returns when the store last heard that the session is in use.
     pub(crate) fn told_store(&self) -> Timestamp {
         Timestamp(self.told_store.load(Ordering::Relaxed))
     }
@@ -185,11 +191,21 @@ impl LiveSession {
         self.lock().calls.contains_key(id)
     }
 
+    /// Announces a call, whose cancellation counts from now on; returns false if another call has its id.
+    pub(crate) fn announce(&self, id: &Id) -> bool {
+        let mut desk = self.lock();
+        if !desk.cancelled.is_empty() {
+            // That was meant for one which had this id before.
+            desk.cancelled.retain(|cancelled| cancelled != id);
+        }
+        !desk.calls.contains_key(id)
+    }
+
     /// Makes a call known, so that the client can cancel it and the session's end ends it; returns false if another call has
     /// its id.
     pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) -> bool {
         let mut desk = self.lock();
-        if desk.ended {
+        if desk.ended || desk.cancelled.contains(id) {
             drop(desk);
             call.cancel();
             return true;
@@ -213,7 +229,15 @@ impl LiveSession {
     }
 
     pub(crate) fn cancel(&self, id: &Id) {
-        let call = self.lock().calls.get(id).cloned();
+        let mut desk = self.lock();
+        let call = desk.calls.get(id).cloned();
+        if call.is_none() {
+            if desk.cancelled.len() >= MOST_CANCELLED {
+                desk.cancelled.pop_front();
+            }
+            desk.cancelled.push_back(id.detached());
+        }
+        drop(desk);
         if let Some(call) = call {
             call.cancel();
         }
@@ -380,7 +404,9 @@ impl LiveSession {
     pub(crate) fn end(&self) {
         let (calls, streams, questions, watch) = {
             let mut desk = self.lock();
-            desk.ended = true;
+            if std::mem::replace(&mut desk.ended, true) {
+                return;
+            }
             (
                 std::mem::take(&mut desk.calls),
                 std::mem::take(&mut desk.streams),
@@ -388,6 +414,7 @@ impl LiveSession {
                 desk.watch.take(),
             )
         };
+        tracing::info!(session = %self.id().short(), "session ended");
         calls.values().for_each(|call| call.cancel());
         streams.values().for_each(|stream| stream.grown.notify_waiters());
         for (shared, key) in questions.into_values().filter_map(|open| open.asker) {

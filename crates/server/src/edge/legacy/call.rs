@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Id, Method, Refusal, emit};
+use trunkline_protocol::{Id, Method, Refusal, Revision, emit};
 
 use super::super::{Answer, Event, Exchange, id_in_use};
 use super::live::LiveSession;
@@ -161,6 +161,7 @@ impl LegacyCall {
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
         self.running = None;
+        let outcome = legible(outcome, self.method, self.session.revision());
         self.in_flight.end(Ended::of(&outcome));
         let revision = self.session.revision();
         match outcome {
@@ -240,9 +241,25 @@ fn goes_on(step: &Poll<Step>) -> bool {
 
 /// Ends a call whose question was not answered: a model that called a tool should read why.
 fn refused_question(method: Method, error: &AskError) -> Result<Outcome, Refusal> {
-    match method {
-        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
+    match (method, error) {
+        (_, AskError::Unsupported { .. }) => Err(error.to_refusal()),
+        (Method::ToolsCall, _) => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
         _ => Err(error.to_refusal()),
+    }
+}
+
+/// Makes the result of a tool of a refusal for which the revision has no code.
+fn legible(
+    outcome: Result<Outcome, Refusal>,
+    method: Method,
+    revision: Revision,
+) -> Result<Outcome, Refusal> {
+    match outcome {
+        Err(refusal) if method == Method::ToolsCall => match refusal.as_tool_result(revision) {
+            Some(result) => Ok(Outcome::Done(Reply::Tool(result))),
+            None => Err(refusal),
+        },
+        outcome => outcome,
     }
 }
 

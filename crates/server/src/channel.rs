@@ -334,7 +334,7 @@ impl<C: Channel> ChannelServer<C> {
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
         process::refused(refusal);
-        let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
+        let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
         self.channel.send(&emit::error(id, refusal, revision));
     }
 }

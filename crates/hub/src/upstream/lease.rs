@@ -232,20 +232,16 @@ impl Upstream {
         Asides { roots, pages }: Asides,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let limits = &self.options.limits;
-        let client = Limits::default();
-        let silent_for = config.timeout.unwrap_or(client.silent_for);
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(Limits {
                 message_bytes: limits.message_bytes,
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
-                silent_for,
-                // A time that somebody chose is not cut short by one that nobody did.
-                call_at_most: client.call_at_most.max(silent_for),
                 // Results are kept by whoever asked for them; here they would be kept twice.
                 cached: 0,
-                ..client
+                // How long a call may take is said with each, since that may change while a connection is there.
+                ..Limits::default()
             })
             .list_meta(VIA, Trail::default().and(&self.hub))
             .input(SessionInput { capabilities: input.capabilities(), roots, pages });

@@ -153,6 +153,8 @@ impl Upstream {
             if before.enabled != enabled {
                 desk.is_enabled = enabled;
             }
+            // How long a connection may be unused may be another time now.
+            desk.connections.iter().for_each(|connection| connection.stir());
         });
     }
 

@@ -42,7 +42,10 @@ impl Inner {
         }
         let mut call = match begun {
             Begun::Answer(answer) => return Ok(respond(answer, as_stream)),
-            Begun::Listen(_) if !accepts.stream => return Err((Refusal::NOT_ACCEPTABLE, Some(id))),
+            Begun::Listen(_) if !accepts.stream => {
+                let refusal = Refusal::NOT_ACCEPTABLE.because("this method needs Accept: text/event-stream");
+                return Err((refusal, Some(id)));
+            }
             Begun::Listen(listen) => return Ok(streamed(ListenStream::new(self.core.clone(), listen))),
             Begun::Resume(..) => return Err((Refusal::INTERNAL, Some(id))),
             Begun::Call(call) => call,

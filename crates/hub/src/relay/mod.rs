@@ -5,6 +5,7 @@
 //! this works for callers of both eras. No line here asks about the era.
 
 mod asking;
+mod errand;
 mod resume;
 mod translate;
 
@@ -14,22 +15,15 @@ use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questio
 use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, Reply};
 use trunkline_protocol::model::Question;
-use trunkline_protocol::{Members, Method, Raw, Refusal};
-use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
+use trunkline_protocol::{Method, Raw, Refusal};
+use trunkline_server::{Context, Continuation as Then, Outcome, Round};
 
 use self::asking::{ask, tell_roots};
+pub(crate) use self::errand::{Errand, Wanted};
 use self::resume::Resume;
 use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
 use crate::upstream::{Lease, Party, Unavailable, Upstream};
-
-/// What is to be asked of a server, for whom.
-#[derive(Debug)]
-pub(crate) struct Errand {
-    pub(crate) method: Method,
-    pub(crate) params: Members,
-    pub(crate) call: Call,
-}
 
 /// Carries a call to a server, and what comes of it back.
 pub(crate) async fn relay(
@@ -40,7 +34,7 @@ pub(crate) async fn relay(
     let resume = Resume::of(&errand.call, server.name())?;
     let context = errand.call.context.clone();
     let name = server.name().clone();
-    let place = Place { server: &name, method: errand.method, params: &errand.params };
+    let place = Place { server: &name, errand: &errand };
     let mut is_again = false;
     loop {
         let party = party(&context, &server, errand.method).await;
@@ -193,22 +187,20 @@ impl Journey<'_> {
 
     fn request(&self, resume: &Resume, undeclared: Undeclared) -> trunkline_client::Call {
         let call = &self.errand.call;
-        let context = call.context.clone();
         let meta = call.params().meta.as_ref();
-        let (progress, log) = (context.clone(), context.clone());
-        let mut request =
-            trunkline_client::Call::carried(self.errand.method, self.errand.params.clone(), meta)
-                .capabilities(self.party.capabilities.clone())
-                .on_progress(move |report| {
-                    progress.carry_progress(report.progress, report.total, report.message.clone());
-                })
-                .on_log(move |message| {
-                    log.carry_log(message.level, message.logger.clone(), message.data.clone());
-                })
-                .on_undeclared(move |question| {
-                    let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
-                    first.get_or_insert_with(|| question.clone());
-                });
+        let (progress, log) = (call.context.clone(), call.context.clone());
+        let mut request = trunkline_client::Call::carried(self.errand.method, self.errand.params(), meta)
+            .capabilities(self.party.capabilities.clone())
+            .on_progress(move |report| {
+                progress.carry_progress(report.progress, report.total, report.message.clone());
+            })
+            .on_log(move |message| {
+                log.carry_log(message.level, message.logger.clone(), message.data.clone());
+            })
+            .on_undeclared(move |question| {
+                let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert_with(|| question.clone());
+            });
         if let Some(level) = self.party.log_level {
             request = request.log_level(level);
         }

@@ -4,9 +4,10 @@ use trunkline_client::{Error, Refused};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
+use trunkline_protocol::{Method, Raw, Refusal, Writer};
 use trunkline_server::{Call, Outcome};
 
+use super::Errand;
 use crate::upstream::{FailureKind, Unavailable, headline};
 
 /// The code by which a server of 2025-11-25 says that pages have to be visited first.
@@ -21,8 +22,7 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 /// What was asked, and of whom.
 pub(super) struct Place<'a> {
     pub(super) server: &'a ServerName,
-    pub(super) method: Method,
-    pub(super) params: &'a Members,
+    pub(super) errand: &'a Errand,
 }
 
 impl Place<'_> {
@@ -41,8 +41,8 @@ impl Place<'_> {
     }
 
     fn uri(&self) -> Option<String> {
-        let uri = (self.method == Method::ResourcesRead).then(|| self.params.text("uri")).flatten();
-        uri.map(|uri| uri.to_string())
+        let is_read = self.errand.method == Method::ResourcesRead;
+        is_read.then(|| self.errand.params().text("uri")).flatten().map(|uri| uri.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A subscriber holds one bit per list and a bounded set of resource addresses, not a queue: a change that has not been
 //! told yet is not told twice, so a subscriber that never reads costs no more than one that does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -12,6 +12,9 @@ use trunkline_protocol::emit;
 
 /// The tasks that may wait on one subscription.
 const MOST_POLLERS: usize = 16;
+
+/// What waits to be said to one subscriber alone; beyond it the oldest is not said.
+const MOST_OWN: usize = 64;
 
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -181,6 +184,29 @@ impl Subscription {
         Poll::Pending
     }
 
+    /// Polls for the next message to a legacy client: what is for it alone, or a change.
+    pub(crate) fn poll_message(&self, cx: &mut Context<'_>) -> Poll<String> {
+        if let Some(own) = lock(&self.watcher.state).own.pop_front() {
+            return Poll::Ready(own);
+        }
+        match self.poll_change(cx) {
+            Poll::Ready(change) => Poll::Ready(change.legacy_message()),
+            // Whatever came in between woke nobody yet.
+            Poll::Pending => lock(&self.watcher.state).own.pop_front().map_or(Poll::Pending, Poll::Ready),
+        }
+    }
+
+    /// Says something to this subscriber alone.
+    pub(crate) fn say(&self, message: String) {
+        let mut state = lock(&self.watcher.state);
+        if state.own.len() >= MOST_OWN {
+            state.own.pop_front();
+        }
+        state.own.push_back(message);
+        drop(state);
+        self.wake();
+    }
+
     /// Waits for the next change.
     pub async fn change(&self) -> Change {
         std::future::poll_fn(|cx| self.poll_change(cx)).await
@@ -215,6 +241,8 @@ struct Watcher {
 struct WatcherState {
     filter: Filter,
     untold: BTreeSet<Change>,
+    /// What is for this one alone.
+    own: VecDeque<String>,
     /// Those who poll. Several may share a subscription, and any of them may be gone by the time that it is woken.
     wakers: Vec<Waker>,
 }
@@ -291,6 +319,29 @@ mod tests {
         assert_eq!(drain(&subscription), told);
         changes.publish(&Change::Tools);
         assert_eq!(drain(&subscription), [Change::Tools]);
+    }
+
+    #[test]
+    fn what_is_for_one_subscriber_alone_reaches_no_other_and_is_bounded() {
+        let changes = Changes::default();
+        let (one, other) = (changes.watch(Filter::lists()), changes.watch(Filter::lists()));
+        (0..=MOST_OWN).for_each(|number| one.say(number.to_string()));
+        changes.publish(&Change::Tools);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut messages = |subscription: &Subscription| -> Vec<String> {
+            std::iter::from_fn(|| match subscription.poll_message(&mut cx) {
+                Poll::Ready(message) => Some(message),
+                Poll::Pending => None,
+            })
+            .collect()
+        };
+        let said = messages(&one);
+        assert_eq!(
+            (said.len(), &*said[0]),
+            (MOST_OWN + 1, "1"),
+            "the oldest went, and the change is told too"
+        );
+        assert_eq!(messages(&other), [Change::Tools.legacy_message()]);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
 use trunkline_server::{BoxFuture, Call, Filter, Handler, Subscription};
 
-use super::lists::list;
 use super::route::{Answer, Routed};
 use super::{Hub, Inner, SpeaksFor};
 use crate::registry::Owner;
@@ -66,7 +65,7 @@ impl Handler for Hub {
                     match routed {
                         Routed::Answer(answer) => answer.await,
                         // Who cannot be listed now is left out, and hurts nobody else.
-                        Routed::Unlisted(call, _) => list(&inner.registry(), &call),
+                        Routed::Unlisted(call, _) => inner.list(&call),
                         Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
                     }
                 })
@@ -76,7 +75,7 @@ impl Handler for Hub {
                 Box::pin(async move {
                     inner.learn(&unlisted, &call).await;
                     // Who came meanwhile is told of later.
-                    list(&inner.registry(), &call)
+                    inner.list(&call)
                 })
             }
         }

@@ -29,6 +29,7 @@ use self::seen::Seen;
 use crate::names::Collision;
 use crate::options::HubOptions;
 use crate::registry::{Owner, Registry, ToolTarget};
+use crate::trail::HubId;
 use crate::upstream::{Lists, Told, Upstream};
 
 /// Many servers behind one.
@@ -44,6 +45,8 @@ pub(crate) type Snapshot = Registry<Arc<Upstream>>;
 
 pub(crate) struct Inner {
     pub(crate) options: Arc<HubOptions>,
+    /// What it calls itself to other hubs.
+    pub(crate) id: HubId,
     /// In the order of the configuration.
     servers: RwLock<Vec<Arc<Upstream>>>,
     registry: ArcSwap<Snapshot>,
@@ -82,6 +85,7 @@ impl Hub {
         let inner = Arc::new(Inner {
             seen: Arc::new(Seen::new(options.limits.links)),
             options: Arc::new(options),
+            id: HubId::random(),
             servers: RwLock::default(),
             registry: ArcSwap::default(),
             rebuilding: Mutex::default(),

@@ -167,7 +167,10 @@ impl Upstream {
         match self.lease_to_hub().await {
             Ok(_) => {
                 self.listed().await;
-                Ok(())
+                // It may have turned out to be of no use, or be gone already.
+                let desk = self.lock();
+                let failure = desk.failure.as_ref().filter(|_| desk.usable().next().is_none());
+                failure.map_or(Ok(()), |failure| Err(failure.reason.clone()))
             }
             // One that is switched off is not connected to, and that is no failure.
             Err(super::Unavailable::Disabled) => Ok(()),

@@ -9,13 +9,14 @@ use trunkline_client::{Client, Error, Limits};
 use trunkline_config::{Reach, ServerConfig, Share};
 use trunkline_protocol::model::Implementation;
 
-use super::connection::{Connection, Lease, Who};
+use super::connection::{Asides, Connection, Lease, Who};
 use super::desk::{Attempt, Desk, Done, Phase};
 use super::input::{InputSet, SessionInput};
 use super::party::{Party, Place};
 use super::roots::{Fits, SessionRoots};
 use super::state::{Failure, Known, Unavailable};
 use super::{Upstream, mind};
+use crate::trail::{Trail, VIA};
 
 /// How a connection for somebody stands.
 enum Look {
@@ -201,7 +202,8 @@ impl Upstream {
         let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
         let roots = SessionRoots::new(known, self.options.limits.roots_within, self.asks_roots.clone());
         tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
-        let connecting = self.connect(&config, place.input, roots.clone());
+        let asides = Asides { roots, pages: Arc::default() };
+        let connecting = self.connect(&config, place.input, asides.clone());
         let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
         let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
         let (tell, done) = watch::channel(None);
@@ -209,7 +211,7 @@ impl Upstream {
             let broken = Broken { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
-            let done = upstream.connected(number, outcome, roots, |known| match &party {
+            let done = upstream.connected(number, outcome, asides, |known| match &party {
                 Some(party) => party.place(share, Some(known)),
                 None => nobodys_place(share, known),
             });
@@ -227,27 +229,27 @@ impl Upstream {
         &self,
         config: &ServerConfig,
         input: InputSet,
-        roots: Arc<SessionRoots>,
+        Asides { roots, pages }: Asides,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let limits = &self.options.limits;
-        let client = Limits::default();
-        let silent_for = config.timeout.unwrap_or(client.silent_for);
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(Limits {
                 message_bytes: limits.message_bytes,
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
-                silent_for,
-                // A time that somebody chose is not cut short by one that nobody did.
-                call_at_most: client.call_at_most.max(silent_for),
                 // Results are kept by whoever asked for them; here they would be kept twice.
                 cached: 0,
-                ..client
+                // How long a call may take is said with each, since that may change while a connection is there.
+                ..Limits::default()
             })
-            .input(SessionInput { capabilities: input.capabilities(), roots });
+            .list_meta(VIA, Trail::default().and(&self.hub))
+            .input(SessionInput { capabilities: input.capabilities(), roots, pages });
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
+            if let Some(name) = &config.unset {
+                return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
+            }
             // Two programs of one server would be at odds over its port or its files.
             let predecessor = predecessor.upgrade();
             if let Some(program) =
@@ -264,7 +266,7 @@ impl Upstream {
         self: &Arc<Self>,
         number: u64,
         outcome: Result<Client, Error>,
-        roots: Arc<SessionRoots>,
+        asides: Asides,
         place: impl FnOnce(&Known) -> Place,
     ) -> Done {
         let mut desk = self.lock();
@@ -294,7 +296,7 @@ impl Upstream {
             tokio::spawn(client.close());
             return Ok(twin);
         }
-        let connection = Connection::new(client, who, input, roots);
+        let connection = Connection::new(client, who, input, asides);
         // One that nobody has needed is not needed from here on.
         desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());

@@ -12,6 +12,7 @@ mod keep;
 mod lease;
 mod listing;
 mod mind;
+mod pages;
 mod party;
 mod roots;
 mod state;
@@ -32,6 +33,7 @@ use trunkline_server::Handler;
 use self::connection::Connection;
 pub(crate) use self::connection::Lease;
 use self::desk::{Desk, Phase};
+pub(crate) use self::input::InputSet;
 pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
@@ -39,6 +41,7 @@ pub use self::state::{State, Status};
 use self::watch::Watched;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
+use crate::trail::HubId;
 
 /// How long a program that is to end is waited for, beyond the calls that it may finish.
 const CLOSES_WITHIN: Duration = Duration::from_secs(10);
@@ -48,6 +51,8 @@ pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
+    /// Whose server it is.
+    hub: HubId,
     /// The server itself, if it is part of the hub.
     in_process: Option<Arc<dyn Handler>>,
     desk: Mutex<Desk>,
@@ -83,6 +88,7 @@ impl Upstream {
     pub(crate) fn new(
         config: ServerConfig,
         options: Arc<HubOptions>,
+        hub: HubId,
         before: Option<&Arc<Self>>,
         tell: Arc<TellFn>,
     ) -> Arc<Self> {
@@ -100,6 +106,7 @@ impl Upstream {
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
+            hub,
             desk: Mutex::new(desk),
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
@@ -123,6 +130,11 @@ impl Upstream {
         &self.name
     }
 
+    /// Returns whose server it is.
+    pub(crate) fn hub(&self) -> &HubId {
+        &self.hub
+    }
+
     pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {
         self.config.load()
     }
@@ -141,6 +153,8 @@ impl Upstream {
             if before.enabled != enabled {
                 desk.is_enabled = enabled;
             }
+            // How long a connection may be unused may be another time now.
+            desk.connections.iter().for_each(|connection| connection.stir());
         });
     }
 

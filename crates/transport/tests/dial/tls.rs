@@ -2,14 +2,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use trunkline_transport::Url;
 use trunkline_transport::dial::{DialOptions, Dialer, Proxies};
-use trunkline_transport::http::{HttpClient, HttpError, HttpOptions, HttpRequest, Reach};
+use trunkline_transport::http::{HeaderLines, HttpClient, HttpError, HttpOptions, HttpRequest, Reach};
 
 use crate::scripted::{read_request, serve};
 
@@ -52,7 +51,7 @@ async fn get(url: &Url, extra_roots: Option<PathBuf>) -> Result<Bytes, HttpError
     let request = HttpRequest {
         method: http::Method::GET,
         place: client.place(url).unwrap(),
-        headers: HeaderMap::new(),
+        headers: HeaderLines::default(),
         body: Bytes::new(),
     };
     client.send(request).await?.body.read_all(10).await

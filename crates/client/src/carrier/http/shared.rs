@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
-use trunkline_transport::http::{HttpError, HttpResponse, OtherOrigin, Reach as HttpReach};
+use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OtherOrigin, Reach as HttpReach};
 
 use super::HttpLimits;
 use super::answer::{self, Answer, InSession, explain};
@@ -40,6 +40,9 @@ const MOST_BESIDE: usize = 64;
 /// How much of the body of a refusal is read, for people.
 const EXCERPT_BYTES: usize = 2048;
 
+/// What a request most likely adds to the headers that all have.
+const ROOM: usize = 256;
+
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What the requests to one endpoint have in common.
@@ -48,8 +51,8 @@ pub(super) struct Shared {
     pub(super) aside: Aside,
     pub(super) places: Arc<Semaphore>,
     endpoint: Endpoint,
-    post_headers: HeaderMap,
-    stream_headers: HeaderMap,
+    post_headers: HeaderLines,
+    stream_headers: HeaderLines,
     state: Mutex<State>,
     /// Whether the client has closed the connection, by which every request ends.
     over: watch::Sender<bool>,
@@ -108,8 +111,8 @@ impl Shared {
             aside,
             places: Arc::new(Semaphore::new(limits.in_flight)),
             endpoint: Endpoint::new(dialer, url)?,
-            post_headers: headers.post(),
-            stream_headers: headers.stream(),
+            post_headers: headers.post().into(),
+            stream_headers: headers.stream().into(),
             state: Mutex::default(),
             over: watch::Sender::new(false),
         })
@@ -131,7 +134,7 @@ impl Shared {
 
     /// Sends a request of the protocol and judges the head of its response.
     pub(super) async fn send(&self, outgoing: &mut Outgoing) -> Result<(Answer, HttpResponse), Loss> {
-        let mut headers = self.post_headers.clone();
+        let mut headers = self.post_headers.with_room(ROOM);
         head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
         let session = self.enter(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
@@ -153,7 +156,7 @@ impl Shared {
     }
 
     /// Adds the session that a message belongs to, if it belongs to one.
-    fn enter(&self, mirror: &Mirror, headers: &mut HeaderMap) -> InSession {
+    fn enter(&self, mirror: &Mirror, headers: &mut HeaderLines) -> InSession {
         let Mirror::Version(revision) = mirror else { return InSession::No };
         let mut state = self.lock();
         state.session.speaks(*revision);
@@ -171,13 +174,13 @@ impl Shared {
 
     /// Sends a notification or an answer.
     pub(super) async fn post(&self, posted: Posted) -> Result<(), Loss> {
-        let mut headers = self.post_headers.clone();
+        let mut headers = self.post_headers.with_room(ROOM);
         head::mirror(&mut headers, &posted.mirror, None);
         let session = self.enter(&posted.mirror, &mut headers);
         self.deliver(posted.body, headers, session).await
     }
 
-    async fn deliver(&self, body: String, headers: HeaderMap, session: InSession) -> Result<(), Loss> {
+    async fn deliver(&self, body: String, headers: HeaderLines, session: InSession) -> Result<(), Loss> {
         let sending = async {
             let mut response = self
                 .endpoint
@@ -249,7 +252,7 @@ impl Shared {
             state.session.name_whole(&mut headers)
         };
         if let Some(last) = last {
-            headers.insert(LAST_EVENT_ID, last.clone());
+            headers.add(&LAST_EVENT_ID, last);
         }
         let mut response = self
             .endpoint
@@ -319,14 +322,14 @@ impl Shared {
     }
 
     /// Leaves the session, and returns the headers that say which it was; nothing if the server keeps none.
-    fn parting(&self) -> Option<HeaderMap> {
+    fn parting(&self) -> Option<HeaderLines> {
         let session = self.leave();
         let mut headers = self.stream_headers.clone();
         (session.name_whole(&mut headers) == InSession::Yes).then_some(headers)
     }
 
     /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
-    async fn delete(&self, headers: HeaderMap) {
+    async fn delete(&self, headers: HeaderLines) {
         let deleting = self.endpoint.send(HttpMethod::DELETE, headers, Bytes::new());
         if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
             tracing::debug!(%error, "the session was not ended");

@@ -6,10 +6,10 @@ use trunkline_protocol::codec::Reply;
 use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
 use trunkline_server::{BoxFuture, Call, Outcome};
 
-use super::lists::list;
 use super::{Inner, Snapshot, resource_tools};
 use crate::registry::{Owner, ToolTarget};
 use crate::relay::{Errand, relay};
+use crate::trail::Trail;
 use crate::upstream::Upstream;
 
 pub(super) type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
@@ -31,12 +31,15 @@ impl Inner {
         match call.method {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
+                if let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
+                    return refused(refusal);
+                }
                 self.note_asked();
                 // Whoever was never listed is waited for, and then the list is whole.
                 let unlisted = self.unlisted_for(&call);
                 match unlisted.is_empty() {
                     // The newest snapshot, which has everybody who is listed by now.
-                    true => Routed::Answer(ready(list(&self.registry(), &call))),
+                    true => Routed::Answer(ready(self.list(&call))),
                     false => Routed::Unlisted(call, unlisted),
                 }
             }
@@ -88,6 +91,9 @@ impl Inner {
     }
 
     fn read_resource(&self, registry: &Snapshot, call: Call) -> Routed {
+        if let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
+            return refused(refusal);
+        }
         let uri = match call.params().text("uri") {
             Ok(uri) => uri,
             Err(refusal) => return refused(refusal),
@@ -118,6 +124,9 @@ impl Inner {
 
     /// Asks whoever has the prompt or the template, under the name that it has there.
     fn complete(&self, registry: &Snapshot, call: Call) -> Routed {
+        if let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
+            return refused(refusal);
+        }
         let reference = call.params().get("ref").and_then(|raw| raw.members().ok());
         let Some(mut reference) = reference else {
             return refused(Refusal::INVALID_PARAMS.because("`ref` must be an object"));

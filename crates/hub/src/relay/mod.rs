@@ -5,6 +5,7 @@
 //! this works for callers of both eras. No line here asks about the era.
 
 mod asking;
+mod gap;
 mod resume;
 mod translate;
 
@@ -18,9 +19,11 @@ use trunkline_protocol::{Members, Method, Raw, Refusal};
 use trunkline_server::{Call, Context, Continuation as Then, Outcome, Round};
 
 use self::asking::{ask, tell_roots};
+use self::gap::Ends;
 use self::resume::Resume;
 use self::translate::{Place, UNSUPPORTED_VERSION, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
+use crate::trail::{Trail, VIA};
 use crate::upstream::{Lease, Party, Unavailable, Upstream};
 
 /// What is to be asked of a server, for whom.
@@ -39,8 +42,6 @@ pub(crate) async fn relay(
 ) -> Result<Outcome, Refusal> {
     let resume = Resume::of(&errand.call, server.name())?;
     let context = errand.call.context.clone();
-    let name = server.name().clone();
-    let place = Place { server: &name, method: errand.method, params: &errand.params };
     let mut is_again = false;
     loop {
         let party = party(&context, &server, errand.method).await;
@@ -52,7 +53,7 @@ pub(crate) async fn relay(
                     server = successor;
                     continue;
                 }
-                (unavailable, _) => return Err(unavailable_refusal(&place, &unavailable)),
+                (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
             },
         };
         let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
@@ -62,6 +63,8 @@ pub(crate) async fn relay(
                 if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Stale(_)) if !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Upstream(error) | Failed::Stale(error)) => {
+                let ends = Ends::of(&context, server.name(), server.known().map(|known| known.revision));
+                let place = Place { ends: &ends, method: errand.method, params: &errand.params };
                 return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
@@ -154,11 +157,12 @@ impl Journey<'_> {
                 Ok(Stepped::Ask(round)) => match &round.then {
                     Continuation::Live(_) => {
                         has_asked = true;
-                        let asking = ask(&self.errand.call.context, &lease, round);
+                        let ends = self.ends(&lease);
+                        let asking = ask(&self.errand.call.context, &lease, &ends, round);
                         let (round, answers) = Box::pin(asking).await?;
                         stepped = Box::pin(self.drive(&lease, round.answer(answers))).await;
                     }
-                    _ => return self.ask_through_caller(round, resume),
+                    _ => return self.ask_through_caller(&lease, round, resume),
                 },
                 Ok(_) => {
                     return Err(Refusal::INTERNAL
@@ -168,6 +172,11 @@ impl Journey<'_> {
                 Err(error) => return Err(self.failed(&lease, error, &undeclared)),
             }
         }
+    }
+
+    fn ends(&self, lease: &Lease) -> Ends {
+        let upstream = lease.client().server().revision;
+        Ends::of(&self.errand.call.context, self.server.name(), Some(upstream))
     }
 
     /// Waits until nobody else may be asked something, where it has to be certain whose a question is.
@@ -209,6 +218,10 @@ impl Journey<'_> {
                     let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert_with(|| question.clone());
                 });
+        // What is called by a name is on a list, on which nothing is that leads back; an address may be anybody's.
+        if matches!(self.errand.method, Method::ResourcesRead | Method::Complete) {
+            request = request.meta(VIA, Trail::of(meta).and(self.server.hub()));
+        }
         if let Some(level) = self.party.log_level {
             request = request.log_level(level);
         }
@@ -243,8 +256,17 @@ impl Journey<'_> {
     }
 
     /// Puts questions to the caller together with what is needed to go on, and keeps nothing.
-    fn ask_through_caller(&self, round: Questions, resume: &Resume) -> Result<Outcome, Failed> {
+    fn ask_through_caller(
+        &self,
+        lease: &Lease,
+        round: Questions,
+        resume: &Resume,
+    ) -> Result<Outcome, Failed> {
         let (questions, then) = round.into_parts();
+        let ends = self.ends(lease);
+        for (_, question) in &questions {
+            ends.check(&self.errand.call.context, question)?;
+        }
         let Continuation::Portable(state) = then else {
             return Err(Refusal::INTERNAL.into());
         };
@@ -266,10 +288,15 @@ impl Journey<'_> {
             .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
         let carried = if has_asked { carried.not_to_be_kept() } else { carried };
         let reply = Reply::Carried(carried);
-        if reply.is_tool_error()
-            && let Some(refusal) = missing_capability(undeclared)
-        {
-            return Err(refusal.into());
+        if reply.is_tool_error() {
+            // A server of our own says so by the result of its tool, where its revision has no code for it.
+            let told = || {
+                let (required, problem) = Refusal::missing_in(result)?;
+                Some(self.ends(lease).lacking(&required, None, &problem))
+            };
+            if let Some(refusal) = self.missing_capability(lease, undeclared).or_else(told) {
+                return Err(refusal.into());
+            }
         }
         Ok(Outcome::Done(reply))
     }
@@ -285,16 +312,17 @@ impl Journey<'_> {
         } else if is_trouble(&error) {
             self.server.note_trouble(error.to_string());
         }
-        match (&error, missing_capability(undeclared)) {
+        match (&error, self.missing_capability(lease, undeclared)) {
             (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
             _ => Failed::Upstream(error),
         }
     }
-}
 
-/// Refuses a caller because a server failed after it asked what the caller had not declared.
-fn missing_capability(undeclared: &Undeclared) -> Option<Refusal> {
-    let question = undeclared.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-    let problem = format!("the server asked for `{}`, which this client did not declare", question.method());
-    Some(Refusal::missing_capability(&question.required_capability()).because(problem))
+    /// Refuses a caller because a server failed after it asked what the caller had not declared.
+    fn missing_capability(&self, lease: &Lease, undeclared: &Undeclared) -> Option<Refusal> {
+        let question = undeclared.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let problem =
+            format!("the server asked for `{}`, which this client did not declare", question.method());
+        Some(self.ends(lease).lacking(&question.required_capability(), Some(&question), &problem))
+    }
 }

@@ -151,6 +151,16 @@ impl<'a> Scanner<'a> {
         if self.skip() { self.text.get(start..self.at) } else { None }
     }
 
+    /// Takes the next value whole, whose end the walk that is given finds.
+    #[inline]
+    pub(super) fn value_by(&mut self, walk: impl FnOnce(&mut Self)) -> Option<Raw> {
+        self.peek();
+        let start = self.at;
+        walk(self);
+        let text = if self.failure.is_none() { self.text.get(start..self.at) } else { None };
+        text.map(|text| Raw::trusted(self.text.slice_ref(text)))
+    }
+
     /// Takes the string that comes next, as it stands between its quotes.
     #[inline]
     pub(crate) fn string(&mut self) -> Option<&'a str> {

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tracing::Instrument as _;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Mirrored, Route};
-use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
+use trunkline_protocol::{Id, Message, Refusal};
 use trunkline_session::Principal;
 
-use super::auth::Challenge;
 use super::body::{self, ResponseBody};
 use super::cors;
 use super::guard;
 use super::heads::Heads;
 use super::options::HttpOptions;
+use super::refused::{refused, spoken_by, unauthorized};
 use super::sse_pair::SseStreams;
 use super::trail;
 use super::websocket::Sockets;
@@ -28,11 +28,10 @@ use crate::call::BoxFuture;
 use crate::core::Core;
 use crate::edge::Answer;
 use crate::edge::legacy::Sessions;
-use crate::metrics::process::{self, Present};
+use crate::metrics::process::Present;
 use crate::tally::Tally;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
@@ -48,6 +47,7 @@ pub(super) struct Inner {
     pub(super) sessions: Sessions,
     pub(super) sse: SseStreams,
     pub(super) sockets: Sockets,
+    warned: guard::Warned,
     pub(super) options: HttpOptions,
 }
 
@@ -64,7 +64,16 @@ impl HttpService {
         let tally = Tally::new(limits.total, limits.per_principal);
         let sessions = Sessions::new(core.clone(), options.session_store(), options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
-        Self { inner: Arc::new(Inner { core, sessions, sse, sockets, options }) }
+        Self {
+            inner: Arc::new(Inner {
+                core,
+                sessions,
+                sse,
+                sockets,
+                warned: guard::Warned::default(),
+                options,
+            }),
+        }
     }
 
     /// Returns how many legacy sessions this node serves.
@@ -88,9 +97,17 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let refusal =
-            guard::check(&Heads::read(&parts.headers), parts.uri.authority(), hosts, origins).err()?;
-        Some(refused(&refusal, None, parts))
+        let heads = Heads::read(&parts.headers);
+        let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
+        Some(refused(&self.inner.warned.refuse(foreign, &heads), None, spoken_by(&heads)))
+    }
+
+    /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
+    pub fn refuse_stranger(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
+        self.refuse_foreign(parts).or_else(|| {
+            let challenge = self.inner.options.authenticator.authenticate(parts).err()?;
+            Some(unauthorized(&challenge, spoken_by(&Heads::read(&parts.headers))))
+        })
     }
 
     /// Returns the endpoint as a service for a connection of hyper's.
@@ -139,8 +156,8 @@ impl Inner {
     {
         let heads = Heads::read(&parts.headers);
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        if let Err(refusal) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
-            return refused(&refusal, None, parts);
+        if let Err(foreign) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
+            return refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads));
         }
         if parts.uri.path() != self.options.path {
             return self.beside(parts, &heads, body).await;
@@ -150,15 +167,16 @@ impl Inner {
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,
-            Err(challenge) => return unauthorized(&challenge, parts),
+            Err(challenge) => return unauthorized(&challenge, spoken_by(&heads)),
         };
         let answered = match parts.method {
-            Method::POST => self.post(parts, &heads, body, principal).await,
+            Method::POST => self.post(parts, &heads, body, &principal).await,
             Method::GET => self.get(&heads, &principal).await,
             Method::DELETE => self.delete(&heads, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
-        answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts))
+        answered
+            .unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), self.spoken(&heads, &principal)))
     }
 
     async fn post<B>(
@@ -166,7 +184,7 @@ impl Inner {
         parts: &Parts,
         heads: &Heads<'_>,
         body: B,
-        principal: Principal,
+        principal: &Principal,
     ) -> Answered
     where
         B: Body<Data = Bytes> + Send,
@@ -180,7 +198,7 @@ impl Inner {
         match envelope::read(bytes, self.core.limits.bounds) {
             Err(Malformed { refusal, id }) => Err((refusal, id)),
             Ok(Incoming::Batch(messages)) => {
-                self.legacy_batch(heads, messages, &principal, env, reserved).await
+                self.legacy_batch(heads, messages, principal, env, reserved).await
             }
             Ok(Incoming::One(message)) => {
                 let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
@@ -189,13 +207,13 @@ impl Inner {
                 trail::routed(&message, &route);
                 match (route, message) {
                     (Route::Modern, Message::Request(request)) => {
-                        self.modern(parts, heads, request, principal, env, reserved).await
+                        self.modern(parts, heads, request, principal.clone(), env, reserved).await
                     }
                     (Route::Initialize, Message::Request(request)) => {
-                        self.legacy_initialize(&request, heads.accepts(), principal, env).await
+                        self.legacy_initialize(&request, heads.accepts(), principal.clone(), env).await
                     }
                     (Route::Session, message) => {
-                        self.legacy_message(heads, message, &principal, env, reserved).await
+                        self.legacy_message(heads, message, principal, env, reserved).await
                     }
                     (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
                     _ => Ok(accepted()),
@@ -278,32 +296,6 @@ pub(super) fn streamed(
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-
-/// Makes the response to a request that is refused before it belongs to an era; the version header says how it is read.
-pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
-    process::refused(refusal);
-    let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
-    let revision = named.unwrap_or(Revision::NEWEST);
-    let answer =
-        Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
-    let mut response = respond(answer, false);
-    if refusal.is(&Refusal::NOT_ALLOWED) {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
-    }
-    if refusal.is(&Refusal::UNSUPPORTED_MEDIA) {
-        response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    }
-    response
-}
-
-/// Makes the response to a request without an acceptable credential.
-pub(super) fn unauthorized(challenge: &Challenge, parts: &Parts) -> Response<ResponseBody> {
-    let mut response = refused(&Refusal::UNAUTHORIZED, None, parts);
-    if let Ok(value) = HeaderValue::from_str(&challenge.header) {
-        response.headers_mut().insert(WWW_AUTHENTICATE, value);
-    }
-    response
-}
 
 impl<B> tower_service::Service<Request<B>> for HttpService
 where

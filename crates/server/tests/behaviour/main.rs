@@ -18,6 +18,8 @@ mod context;
 #[cfg(test)]
 mod disconnects;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod environment;
 #[cfg(test)]
 mod forms;

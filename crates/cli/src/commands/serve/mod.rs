@@ -35,7 +35,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         let offer = Offer::of(args)?;
         let mut options = args.edge.host_options(&departure)?;
         let metrics = place.count(&mut options);
-        options.env = args.env();
+        options.env = args.env()?;
         let audit = offer.audit(args)?;
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());

@@ -4,8 +4,8 @@ use trunkline::prelude::*;
 
 /// Adds two integers.
 #[tool]
-async fn add(a: i64, b: i64) -> i64 {
-    a + b
+async fn add(a: i32, b: i32) -> i64 {
+    i64::from(a) + i64::from(b)
 }
 
 /// Greets somebody.

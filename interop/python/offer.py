@@ -82,6 +82,31 @@ class Shared:
         return LEVELS.index(level) >= LEVELS.index(self.levels.get(session, "debug"))
 
 
+def add_documents(server: Any, shared: Shared) -> None:
+    """Adds the resources and the prompt, for which every release of the SDK has the same decorators."""
+
+    @server.resource("note://plain", mime_type="text/plain")
+    def plain() -> str:
+        return "plain words"
+
+    @server.resource("note://bytes", mime_type="application/octet-stream")
+    def some_bytes() -> bytes:
+        return bytes([0, 255, 1])
+
+    @server.resource(WATCHED, mime_type="text/plain")
+    def watched() -> str:
+        return f"touched {shared.touched} times"
+
+    @server.resource("note://numbered/{number}", mime_type="text/plain")
+    def numbered(number: str) -> str:
+        return f"number {number}"
+
+    @server.prompt()
+    def greet(name: str, style: str = "plain") -> str:
+        """Greets somebody."""
+        return f"Greet {name} in a {style} way."
+
+
 def port() -> int | None:
     """Returns the port of `--http PORT`, or nothing for standard streams."""
     match sys.argv[1:]:

@@ -118,30 +118,7 @@ async def unsubscribe(uri: Any) -> None:
     """Everybody is told of everything, so that nothing has to be kept."""
 
 
-@server.resource("note://plain", mime_type="text/plain")
-def plain() -> str:
-    return "plain words"
-
-
-@server.resource("note://bytes", mime_type="application/octet-stream")
-def some_bytes() -> bytes:
-    return bytes([0, 255, 1])
-
-
-@server.resource(offer.WATCHED, mime_type="text/plain")
-def watched() -> str:
-    return f"touched {shared.touched} times"
-
-
-@server.resource("note://numbered/{number}", mime_type="text/plain")
-def numbered(number: str) -> str:
-    return f"number {number}"
-
-
-@server.prompt()
-def greet(name: str, style: str = "plain") -> str:
-    """Greets somebody."""
-    return f"Greet {name} in a {style} way."
+offer.add_documents(server, shared)
 
 
 @server._mcp_server.completion()

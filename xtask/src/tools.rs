@@ -20,6 +20,8 @@ const PINS: &[(&str, &str, &str)] = &[
     ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),
     ("mcp", "2.3.0", PYTHON_V2_LOCK),
+    ("mcp", "2.3.0", PYTHON_AGENT_LOCK),
+    ("pydantic-ai-slim", "2.66.0", PYTHON_AGENT_LOCK),
     ("mcp", "2.3.0", PYTHON_SERVERS_LOCK),
     ("mcp-server-fetch", "2026.10.24", PYTHON_SERVERS_LOCK),
     ("mcp-server-git", "2026.10.19", PYTHON_SERVERS_LOCK),
@@ -32,6 +34,8 @@ const NODE_LOCK: &str = "interop/node/package-lock.json";
 const PYTHON_2024_LOCK: &str = "interop/python/requirements-2024-11-05.txt";
 const PYTHON_V1_LOCK: &str = "interop/python/requirements-v1.txt";
 const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
+/// An agent framework, which chooses the SDK that it needs.
+const PYTHON_AGENT_LOCK: &str = "interop/python/requirements-pydantic-ai.txt";
 /// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
 const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
 
@@ -49,6 +53,7 @@ pub(crate) struct Tools {
     pub(crate) python_2024: PathBuf,
     pub(crate) python_v1: PathBuf,
     pub(crate) python_v2: PathBuf,
+    pub(crate) python_agent: PathBuf,
 }
 
 /// Installs whatever is missing or was installed from another lock file.
@@ -62,6 +67,7 @@ pub(crate) fn install() -> Outcome<Tools> {
         python_2024: install_python(&folder.join("python-2024-11-05"), PYTHON_2024_LOCK)?,
         python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
         python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
+        python_agent: install_python(&folder.join("python-agent"), PYTHON_AGENT_LOCK)?,
         node_folder,
     })
 }
@@ -167,7 +173,8 @@ mod tests {
             assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
             assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
         }
-        for file in [PYTHON_2024_LOCK, PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_SERVERS_LOCK] {
+        for file in [PYTHON_2024_LOCK, PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_AGENT_LOCK, PYTHON_SERVERS_LOCK]
+        {
             for line in read(file).lines() {
                 let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
                 assert!(exact, "`{line}` in {file} is not an exact version");

@@ -1,4 +1,6 @@
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fs::OpenOptions;
+use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -79,6 +81,67 @@ impl LogArgs {
             Format::Text => builder.with_target(false).init(),
             Format::Json => builder.json().flatten_event(true).init(),
         }
+        std::panic::set_hook(Box::new(log_panic));
         Ok(())
+    }
+}
+
+/// Logs where a panic is, in the form and the place of every other line. What it says is left out: that may be made of what a
+/// caller sent. `RUST_BACKTRACE` adds the way there.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or("unnamed");
+    let trace = Backtrace::capture();
+    match trace.status() {
+        BacktraceStatus::Captured => tracing::error!(place, thread, backtrace = %trace, "panicked"),
+        _ => tracing::error!(place, thread, "panicked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::{Arc, PoisonError};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Heard {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_line_of_the_log_with_its_place_and_without_what_it_says() {
+        let heard = Heard::default();
+        let writer = heard.clone();
+        let log = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+        // The hook is one for all threads: what fails beside this is told by the old one.
+        let before = Arc::new(std::panic::take_hook());
+        let (ours, others) = (std::thread::current().id(), before.clone());
+        std::panic::set_hook(Box::new(move |panic| match std::thread::current().id() == ours {
+            true => log_panic(panic),
+            false => others(panic),
+        }));
+        let caught = tracing::subscriber::with_default(log, || {
+            std::panic::catch_unwind(|| panic!("canary of a secret"))
+        });
+        drop(std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |panic| before(panic)));
+        assert!(caught.is_err());
+        let heard = heard.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let line: serde_json::Value = serde_json::from_slice(&heard).unwrap();
+        let place = line["fields"]["place"].as_str().unwrap();
+        assert!(place.contains("logging.rs:"), "{place}");
+        assert_eq!((&line["level"], &line["fields"]["message"]), (&"ERROR".into(), &"panicked".into()));
+        assert!(!line["fields"].to_string().contains("canary"), "{line}");
     }
 }

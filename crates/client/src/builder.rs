@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
-use trunkline_protocol::{Era, Level, Revision};
+use trunkline_protocol::{Era, Level, Members, Raw, Revision, meta};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::process::{Line, Observer};
 use trunkline_transport::{Secret, Target};
@@ -34,6 +34,7 @@ pub struct Builder {
     level: Option<Level>,
     verdicts: Verdicts,
     dialer: Dialer,
+    list_meta: Members,
 }
 
 impl Default for Builder {
@@ -52,6 +53,7 @@ impl Default for Builder {
             level: None,
             verdicts: Verdicts::default(),
             dialer: Dialer::default(),
+            list_meta: Members::new(),
         }
     }
 }
@@ -128,6 +130,15 @@ impl Builder {
         self
     }
 
+    /// Adds a member to `_meta` of every request for a list. What the protocol itself keeps there is left out.
+    pub fn list_meta(mut self, key: impl Into<String>, value: Raw) -> Self {
+        let key = key.into();
+        if !meta::is_of_one_hop(&key) {
+            self.list_meta.set(key, value);
+        }
+        self
+    }
+
     /// Asks for log messages from a level on, if the server has any.
     pub fn log_level(mut self, level: Level) -> Self {
         self.level = Some(level);
@@ -197,6 +208,7 @@ impl Builder {
             on_line: self.on_line,
             verdicts: self.verdicts,
             dialer: self.dialer,
+            list_meta: self.list_meta,
             ids: Ids::default(),
         };
         let mut attempts = Attempts::default();

@@ -333,6 +333,10 @@ impl Inner {
             if let Some(message) = LogMessage::read(notice) {
                 self.log(&message);
             }
+        } else if notice.method == "notifications/elicitation/complete" {
+            if let Some(id) = notice.params.get("elicitationId").and_then(Raw::as_text) {
+                self.input.page_done(&id);
+            }
         } else if let Some(change) = Change::read(notice) {
             self.changed(&change);
         }

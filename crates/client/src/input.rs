@@ -20,6 +20,10 @@ pub trait InputHandler: Send + Sync + 'static {
 
     /// Answers one question. The future is dropped when nobody waits for the answer any more.
     fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>>;
+
+    /// Hears from the server that the user is done at a page that it asked for, by the `elicitationId` of the question. Only
+    /// servers of 2025-11-25 say so, and it may come long after the call.
+    fn page_done(&self, _elicitation_id: &str) {}
 }
 
 /// Where a question came up.

@@ -188,6 +188,7 @@ impl Inner {
 
     async fn fetch_page<T: Listed>(self: &Arc<Self>, cursor: Option<&Raw>) -> Result<Page, Stopped> {
         let mut call = Call::of(T::METHOD);
+        call.meta.clone_from(&self.plan.list_meta);
         if let Some(cursor) = cursor {
             call.params.set("cursor", cursor.clone());
         }

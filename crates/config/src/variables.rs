@@ -1,4 +1,4 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -81,11 +81,18 @@ pub(crate) struct Expander<'a> {
     /// What `${workspaceFolder}` stands for, which editors know.
     workspace: Option<PathBuf>,
     left: Cell<usize>,
+    /// The first variable since it was last asked for that has no value.
+    unset: RefCell<Option<String>>,
 }
 
 impl<'a> Expander<'a> {
     pub(crate) fn new(variables: &'a Variables, workspace: Option<PathBuf>) -> Self {
-        Self { variables, workspace, left: Cell::new(MOST_EXPANDED_BYTES) }
+        Self { variables, workspace, left: Cell::new(MOST_EXPANDED_BYTES), unset: RefCell::default() }
+    }
+
+    /// Returns the variable that was missed, if one was since this was last asked.
+    pub(crate) fn take_unset(&self) -> Option<String> {
+        self.unset.take()
     }
 
     /// Returns what a text stands for. One without variables is free of cost.
@@ -153,7 +160,10 @@ impl<'a> Expander<'a> {
             (Some(value), Some(default)) if value.is_empty() => Ok(default.to_owned()),
             (Some(value), _) => Ok(value),
             (None, Some(default)) => Ok(default.to_owned()),
-            (None, None) => Err(ExpandError::Unset(name.to_owned())),
+            (None, None) => {
+                self.unset.borrow_mut().get_or_insert_with(|| name.to_owned());
+                Err(ExpandError::Unset(name.to_owned()))
+            }
         }
     }
 

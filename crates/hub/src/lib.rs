@@ -10,6 +10,7 @@ mod names;
 mod options;
 mod registry;
 mod relay;
+mod trail;
 mod upstream;
 
 pub use self::connector::{Connector, Dial};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytestring::ByteString;
 
 use crate::id::Id;
-use crate::json::{COMMON, Collector, JsonKind, MalformedJson, Members, Raw, ScanError, Scanner};
+use crate::json::{COMMON, Collector, JsonKind, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::shorten::shorten;
@@ -212,6 +212,8 @@ impl Envelope {
     /// Reads every member to the end, so that a message with a fault can still be answered under its id.
     fn scan(&mut self, scanner: &mut Scanner<'_>, text: &ByteString) {
         let mut version_seen = false;
+        let mut others: Option<Keys<'_>> = None;
+        let mut wrong = None;
         let mut first = true;
         scanner.open_object();
         while let Some(key) = scanner.next_key(first, MEMBERS) {
@@ -238,13 +240,17 @@ impl Envelope {
                 "result" => fill(&mut self.result, scanner.value()),
                 "error" => fill(&mut self.error, scanner.value()),
                 _ => {
+                    others.get_or_insert_default().add(key.read(), &mut wrong);
                     scanner.skip();
-                    false
+                    continue;
                 }
             };
             if repeated {
                 self.note(&format!("duplicate member `{}`", &*key));
             }
+        }
+        if let Some(wrong) = wrong {
+            self.note(&wrong.to_string());
         }
     }
 
@@ -344,7 +350,7 @@ impl Params {
         while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
             if &*key != "_meta" {
-                let Some(value) = scanner.value() else { break };
+                let Some(value) = scanner.distinct_value(&mut wrong) else { break };
                 members.add(key.share(text), value, &mut wrong);
             } else if scanner.peek() == Some(b'{') {
                 let read = Members::scan(scanner, text, &mut wrong);

@@ -34,7 +34,7 @@ pub use self::id::Id;
 pub use self::json::{Members, Raw, Writer};
 pub use self::level::Level;
 pub use self::method::Method;
-pub use self::refusal::Refusal;
+pub use self::refusal::{Gap, Refusal};
 pub use self::revision::{Era, Revision};
 pub use self::revisions::Revisions;
 pub use self::shorten::shorten;

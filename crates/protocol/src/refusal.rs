@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::json::{Raw, Writer};
+use crate::json::{Members, Raw, Writer};
 use crate::model::CallToolResult;
 use crate::revision::{Era, Revision};
 use crate::revisions::Revisions;
@@ -14,6 +14,28 @@ use crate::shorten::shorten;
 
 /// The longest URI that is repeated to whoever asked for it. A part of one would name another resource.
 const MOST_URI: usize = 1024;
+
+/// The member of a result's `_meta` that says what the two ends of a bridge have no words for.
+const UNBRIDGEABLE_META: &str = "trunkline/unbridgeable";
+
+/// What a call needs and the two ends of a bridge have no words in common for.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap<'a> {
+    /// What the call needs.
+    pub feature: &'a str,
+    /// The revision of the client.
+    pub downstream: Revision,
+    /// The revision of the server, if it is known.
+    pub upstream: Option<Revision>,
+    /// The capabilities that a client would need, if it is that, as a capabilities object.
+    pub required: Option<&'a Raw>,
+}
+
+/// The member of the data of a refusal, or of what stands for one, that names the capabilities which were needed.
+const REQUIRED: &str = "requiredCapabilities";
+
+/// The member of a result's `_meta` that is the error which the result stands for.
+const REFUSAL_META: &str = "trunkline/refusal";
 
 /// A refusal: one row of the table, perhaps with a more precise sentence and data.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +93,8 @@ table! {
     HEADER_MISMATCH    = -32020 / -32020, 400 / 400, "a header does not match the request body";
     /// The request needs a capability that the client did not declare.
     MISSING_CAPABILITY = -32603 / -32021, 200 / 400, "the request needs a capability that the client did not declare";
+    /// The two ends of a bridge have no words in common for something that the call needs.
+    UNBRIDGEABLE       = -32603 / -32603, 200 / 200, "client and server have no words in common for what the call needs";
     /// The protocol version is not one of ours.
     UNSUPPORTED_VERSION = -32602 / -32022, 400 / 400, "unsupported protocol version";
     /// There is no such resource.
@@ -139,23 +163,66 @@ impl Refusal {
 
     /// Says a refusal for which a revision has no code as the result of a tool, which its model can read.
     pub fn as_tool_result(&self, revision: Revision) -> Option<CallToolResult> {
-        let has_none = self.is(&Self::MISSING_CAPABILITY) && revision.era() == Era::Legacy;
+        let about = |key: &str, value: Raw| {
+            let mut meta = Members::new();
+            meta.set(key, value);
+            Some(meta)
+        };
+        if self.is(&Self::UNBRIDGEABLE) {
+            let meta = self.data().and_then(|gap| about(UNBRIDGEABLE_META, gap.clone()));
+            return Some(CallToolResult { meta, ..CallToolResult::error(self.message()) });
+        }
+        let has_none = self.is(&Self::MISSING_CAPABILITY) && !self.has_code_in(revision);
         has_none.then(|| {
             let needed = self.data().map_or_else(String::new, |data| format!(" ({data})"));
-            CallToolResult::error(format!(
+            let said = format!(
                 "{}{needed}; this client, which speaks revision {revision}, did not declare it or cannot provide it",
                 self.message()
-            ))
+            );
+            let mut refusal = Writer::with_capacity(128);
+            self.write(&mut refusal, revision.era());
+            CallToolResult { meta: about(REFUSAL_META, refusal.into_raw()), ..CallToolResult::error(said) }
         })
+    }
+
+    /// Returns the capabilities for the lack of which a tool failed and the sentence that says so, if its result is one that
+    /// [`Refusal::as_tool_result`] made.
+    pub fn missing_in(result: &Raw) -> Option<(Raw, String)> {
+        let mut about = result.members().ok()?.take("_meta")?.members().ok()?;
+        let mut refusal = about.take(REFUSAL_META)?.members().ok()?;
+        let required = refusal.take("data")?.members().ok()?.take(REQUIRED)?;
+        Some((required, refusal.text("message")?.to_string()))
     }
 
     /// Refuses a client that lacks capabilities, naming them as a capabilities object.
     pub fn missing_capability(required: &Raw) -> Self {
         let mut writer = Writer::with_capacity(64);
         writer.open_object();
-        writer.member("requiredCapabilities", required);
+        writer.member(REQUIRED, required);
         writer.close_object();
         Self::MISSING_CAPABILITY.with_data(writer.into_raw())
+    }
+
+    /// Refuses what the two ends of a bridge have no words in common for, naming it and both ends.
+    pub fn unbridgeable(gap: &Gap<'_>) -> Self {
+        let mut writer = Writer::with_capacity(160);
+        writer.open_object();
+        for (key, text) in [
+            ("reason", Some("unbridgeable")),
+            ("feature", Some(gap.feature)),
+            ("downstream", Some(gap.downstream.as_str())),
+            ("upstream", gap.upstream.map(Revision::as_str)),
+        ] {
+            if let Some(text) = text {
+                writer.plain_key(key);
+                writer.string(text);
+            }
+        }
+        if let Some(required) = gap.required {
+            writer.member("requiredCapabilities", required);
+        }
+        writer.close_object();
+        Self::UNBRIDGEABLE.with_data(writer.into_raw())
     }
 
     /// Refuses a version, naming those that are spoken here.
@@ -215,6 +282,12 @@ impl Refusal {
             Era::Legacy => self.row.legacy_code,
             Era::Modern => self.row.modern_code,
         })
+    }
+
+    /// Reports whether a revision has a code for this alone, and not only that of every failure.
+    pub fn has_code_in(&self, revision: Revision) -> bool {
+        let era = revision.era();
+        self.code(era) != Self::INTERNAL.code(era)
     }
 
     /// Returns the HTTP status in an era.
@@ -324,12 +397,47 @@ mod tests {
     }
 
     #[test]
+    fn what_a_revision_has_no_code_for_is_said_to_the_model() {
+        let missing = Refusal::missing_capability(&Raw::EMPTY_OBJECT);
+        let gap = Gap { feature: "f", downstream: Revision::NEWEST, upstream: None, required: None };
+        let unbridgeable = Refusal::unbridgeable(&gap).because("no");
+        for revision in Revision::ALL {
+            let is_modern = revision.era() == Era::Modern;
+            let said = missing.as_tool_result(revision);
+            assert_eq!(said.is_none(), is_modern, "{revision}");
+            let mut result = Members::new();
+            result.set("_meta", said.map_or(Raw::NULL, |said| said.meta.unwrap().to_raw()));
+            let told = Refusal::missing_in(&result.to_raw());
+            assert_eq!(
+                told,
+                (!is_modern).then(|| (Raw::EMPTY_OBJECT, missing.message().to_owned())),
+                "{revision}"
+            );
+            let result = unbridgeable.as_tool_result(revision).unwrap();
+            assert!(result.is_error && result.meta.unwrap().get(UNBRIDGEABLE_META).is_some(), "{revision}");
+            assert!(Refusal::INVALID_PARAMS.as_tool_result(revision).is_none(), "{revision}");
+        }
+    }
+
+    #[test]
     fn refusals_with_data_name_what_is_needed() {
         let spoken = Revisions::only([Revision::V2026_07_28]);
         assert_eq!(
             Refusal::unsupported_version("v9", spoken).data().unwrap().as_str(),
             r#"{"supported":["2026-07-28"],"requested":"v9"}"#
         );
+        let required = Raw::parse(r#"{"roots":{}}"#).unwrap();
+        let gap = Gap {
+            feature: "f",
+            downstream: Revision::V2024_11_05,
+            upstream: Some(Revision::V2026_07_28),
+            required: Some(&required),
+        };
+        let told = r#"{"reason":"unbridgeable","feature":"f","downstream":"2024-11-05","upstream":"2026-07-28","requiredCapabilities":{"roots":{}}}"#;
+        assert_eq!(Refusal::unbridgeable(&gap).data().unwrap().as_str(), told);
+        let gap = Gap { upstream: None, required: None, ..gap };
+        let told = r#"{"reason":"unbridgeable","feature":"f","downstream":"2024-11-05"}"#;
+        assert_eq!(Refusal::unbridgeable(&gap).data().unwrap().as_str(), told);
         assert_eq!(Refusal::resource_not_found("a\"b").data().unwrap().as_str(), r#"{"uri":"a\"b"}"#);
     }
 }

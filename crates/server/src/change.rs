@@ -3,19 +3,34 @@
 //! A subscriber holds one bit per list and a bounded set of resource addresses, not a queue: a change that has not been
 //! told yet is not told twice, so a subscriber that never reads costs no more than one that does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 use trunkline_protocol::emit;
+use trunkline_session::{Principal, SessionId};
 
 /// The tasks that may wait on one subscription.
 const MOST_POLLERS: usize = 16;
 
+/// What waits to be said to one subscriber alone; beyond it the oldest is not said.
+const MOST_OWN: usize = 64;
+
+/// Who is told of changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listener {
+    /// Who it is.
+    pub principal: Principal,
+    /// The legacy session, if there is one.
+    pub session: Option<SessionId>,
+}
+
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Who is to be told, if that is known.
+    pub listener: Option<Listener>,
     /// Tools come, go or change.
     pub tools: bool,
     /// Prompts come, go or change.
@@ -35,7 +50,7 @@ impl Filter {
 
     /// Everything but the content of single resources.
     pub fn lists() -> Self {
-        Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+        Self { tools: true, prompts: true, resources: true, ..Self::default() }
     }
 
     /// Reports whether a subscriber asks to be told of more than it may.
@@ -121,9 +136,14 @@ struct Subscribers {
 impl Changes {
     /// Tells every subscriber that wants to know.
     pub fn publish(&self, change: &Change) {
+        self.publish_to(change, |_| true);
+    }
+
+    /// Tells those subscribers that want to know, of these.
+    pub fn publish_to(&self, change: &Change, is_told: impl Fn(Option<&Listener>) -> bool) {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         for watcher in watchers {
-            watcher.tell(change);
+            watcher.tell(change, &is_told);
         }
     }
 
@@ -143,13 +163,21 @@ impl Changes {
         Subscription { watcher, number, changes: self.clone() }
     }
 
-    /// Returns the resources that anybody watches.
-    pub fn uris(&self) -> BTreeSet<String> {
+    /// Returns the resources that are watched, by who watches them.
+    pub fn watched(&self) -> HashMap<Option<Listener>, BTreeSet<String>> {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        watchers.iter().flat_map(|watcher| lock(&watcher.state).filter.uris.clone()).collect()
+        let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
+        for watcher in watchers {
+            let state = lock(&watcher.state);
+            if !state.filter.uris.is_empty() {
+                let theirs = watched.entry(state.filter.listener.clone()).or_default();
+                theirs.extend(state.filter.uris.iter().cloned());
+            }
+        }
+        watched
     }
 
-    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::uris`].
+    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::watched`].
     pub async fn revised(&self) {
         self.revised.notified().await;
     }
@@ -179,6 +207,29 @@ impl Subscription {
         drop(state);
         crowded_out.into_iter().for_each(Waker::wake);
         Poll::Pending
+    }
+
+    /// Polls for the next message to a legacy client: what is for it alone, or a change.
+    pub(crate) fn poll_message(&self, cx: &mut Context<'_>) -> Poll<String> {
+        if let Some(own) = lock(&self.watcher.state).own.pop_front() {
+            return Poll::Ready(own);
+        }
+        match self.poll_change(cx) {
+            Poll::Ready(change) => Poll::Ready(change.legacy_message()),
+            // Whatever came in between woke nobody yet.
+            Poll::Pending => lock(&self.watcher.state).own.pop_front().map_or(Poll::Pending, Poll::Ready),
+        }
+    }
+
+    /// Says something to this subscriber alone.
+    pub(crate) fn say(&self, message: String) {
+        let mut state = lock(&self.watcher.state);
+        if state.own.len() >= MOST_OWN {
+            state.own.pop_front();
+        }
+        state.own.push_back(message);
+        drop(state);
+        self.wake();
     }
 
     /// Waits for the next change.
@@ -215,6 +266,8 @@ struct Watcher {
 struct WatcherState {
     filter: Filter,
     untold: BTreeSet<Change>,
+    /// What is for this one alone.
+    own: VecDeque<String>,
     /// Those who poll. Several may share a subscription, and any of them may be gone by the time that it is woken.
     wakers: Vec<Waker>,
 }
@@ -232,9 +285,9 @@ impl WatcherState {
 }
 
 impl Watcher {
-    fn tell(&self, change: &Change) {
+    fn tell(&self, change: &Change, is_told: impl Fn(Option<&Listener>) -> bool) {
         let mut state = lock(&self.state);
-        if !state.filter.wants(change) {
+        if !state.filter.wants(change) || !is_told(state.filter.listener.as_ref()) {
             return;
         }
         let told = match change {
@@ -291,6 +344,29 @@ mod tests {
         assert_eq!(drain(&subscription), told);
         changes.publish(&Change::Tools);
         assert_eq!(drain(&subscription), [Change::Tools]);
+    }
+
+    #[test]
+    fn what_is_for_one_subscriber_alone_reaches_no_other_and_is_bounded() {
+        let changes = Changes::default();
+        let (one, other) = (changes.watch(Filter::lists()), changes.watch(Filter::lists()));
+        (0..=MOST_OWN).for_each(|number| one.say(number.to_string()));
+        changes.publish(&Change::Tools);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut messages = |subscription: &Subscription| -> Vec<String> {
+            std::iter::from_fn(|| match subscription.poll_message(&mut cx) {
+                Poll::Ready(message) => Some(message),
+                Poll::Pending => None,
+            })
+            .collect()
+        };
+        let said = messages(&one);
+        assert_eq!(
+            (said.len(), &*said[0]),
+            (MOST_OWN + 1, "1"),
+            "the oldest went, and the change is told too"
+        );
+        assert_eq!(messages(&other), [Change::Tools.legacy_message()]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod carried;
+mod ending;
 mod ownership;
 mod reading;
 mod room;
@@ -14,11 +15,11 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{SelectAll, Stream as _};
 use tokio::sync::futures::OwnedNotified;
-use tokio::time::Sleep;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Route};
 use trunkline_protocol::{Id, Message, Refusal, Request, Revision, emit};
@@ -26,13 +27,14 @@ use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
 use self::carried::{Cancellable, Carried, Said};
+use self::ending::Left;
 use self::reading::Reading;
-use self::room::{Held, begins_a_call, call_id};
+use self::room::{Held, begins_a_call};
 use crate::change::Subscription;
 use crate::core::Core;
-use crate::edge::Event;
 use crate::edge::legacy::{self, Carriage, LiveSession};
 use crate::edge::modern::{self, Listen};
+use crate::edge::{Event, id_in_use};
 use crate::env::Env;
 use crate::metrics::process;
 use crate::unanswered::Reserved;
@@ -75,8 +77,12 @@ pub(crate) struct ChannelServer<C> {
     is_owned: bool,
     /// What the peer has not read; `None` if whatever carries the channel counts that.
     unread: Option<Holding>,
+    /// How long calls may take once the channel ends; without it, as long as the limits say.
+    grace: Option<Duration>,
     ended: bool,
-    last_answers: Option<Pin<Box<Sleep>>>,
+    left: Left,
+    /// Calls that were refused because their time was over.
+    lost: usize,
 }
 
 impl<C> Unpin for ChannelServer<C> {}
@@ -106,21 +112,10 @@ impl<C: Channel> ChannelServer<C> {
             drained: false,
             is_owned: false,
             unread,
+            grace: None,
             ended: false,
-            last_answers: None,
-        }
-    }
-
-    fn poll_drain(&mut self, cx: &mut Context<'_>) {
-        if self.drained {
-            return;
-        }
-        if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
-            self.drained = true;
-            for listen in std::mem::take(&mut self.listens).into_values() {
-                self.channel.send(&listen.ending());
-                self.channel.send(&listen.cancellation());
-            }
+            left: Left::default(),
+            lost: 0,
         }
     }
 
@@ -148,8 +143,7 @@ impl<C: Channel> ChannelServer<C> {
             }
             Said::Listens(id, listen) => {
                 let known = self.modern.remove(&id);
-                // Whoever waits for answers that were read before the end is not told of changes any more.
-                if !matches!(known, Some(Cancellable::Cancelled)) && !self.ended && !self.drained {
+                if !matches!(known, Some(Cancellable::Cancelled)) {
                     self.listen(*listen);
                 }
             }
@@ -171,8 +165,8 @@ impl<C: Channel> ChannelServer<C> {
         let mut any = false;
         while self.has_room() {
             let message = match &self.watch {
-                Some(watch) => match watch.poll_change(cx) {
-                    Poll::Ready(change) => change.legacy_message(),
+                Some(watch) => match watch.poll_message(cx) {
+                    Poll::Ready(message) => message,
                     Poll::Pending => break,
                 },
                 None => break,
@@ -220,14 +214,6 @@ impl<C: Channel> ChannelServer<C> {
         Ok(taken > 0)
     }
 
-    /// The peer will send no more: what was read is still answered, what stands is dropped.
-    fn end(&mut self) {
-        self.ended = true;
-        self.listens.clear();
-        self.watch = None;
-        self.last_answers = Some(Box::pin(tokio::time::sleep(self.core.limits.answers_after_end)));
-    }
-
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
         let bytes = message.len();
         let room = self.reserve(bytes);
@@ -235,7 +221,7 @@ impl<C: Channel> ChannelServer<C> {
             Ok(incoming) => match room {
                 Ok(reserved) if self.must_wait(&incoming) => self.hold(incoming, bytes, reserved),
                 Ok(reserved) => self.dispatch(incoming, reserved, cx),
-                Err(refusal) if begins_a_call(&incoming) => self.send_error(call_id(&incoming), &refusal),
+                Err(refusal) if begins_a_call(&incoming) => self.refuse_unbegun(&incoming, &refusal),
                 // An answer or a cancellation makes room in the end.
                 Err(_) => self.dispatch(incoming, None, cx),
             },
@@ -246,16 +232,14 @@ impl<C: Channel> ChannelServer<C> {
     fn dispatch(&mut self, incoming: Incoming, reserved: Option<Reserved>, cx: &mut Context<'_>) {
         match incoming {
             Incoming::One(message) => self.receive_one(message, reserved, cx),
-            Incoming::Batch(messages) => match self.session.clone() {
+            Incoming::Batch(mut messages) => match self.session.clone() {
                 Some(session) => {
+                    self.refuse_taken(&mut messages);
                     let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
                     self.begin_legacy(begun.keep(reserved), cx);
                     self.ask_roots();
                 }
-                None => self.send_error(
-                    None,
-                    &Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only"),
-                ),
+                None => self.send_error(None, &legacy::no_batches()),
             },
         }
     }
@@ -273,9 +257,9 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn receive_modern(&mut self, request: Request, reserved: Option<Reserved>, cx: &mut Context<'_>) {
-        if self.modern.contains_key(&request.id) || self.listens.contains_key(&request.id) {
-            let refusal = Refusal::INVALID_REQUEST.because("a request with this id is still running");
-            self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);
+        let is_legacy = |session: &Arc<LiveSession>| session.has_call(&request.id);
+        if self.is_modern(&request.id) || self.session.as_ref().is_some_and(is_legacy) {
+            self.channel.send(&modern::refuse(Some(&request.id), &id_in_use()).message);
             return;
         }
         match era::admit(&request, None, self.core.revisions) {
@@ -320,6 +304,10 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn listen(&mut self, listen: Listen) {
+        // Whoever waits for answers that were read before the end is not told of changes any more.
+        if self.is_ending() {
+            return self.close_listen(&listen);
+        }
         if self.listens.len() >= MOST_LISTENS {
             self.channel.send(&modern::refuse(Some(listen.id()), &Refusal::TOO_MANY).message);
             return;
@@ -346,32 +334,16 @@ impl<C: Channel> ChannelServer<C> {
 
     fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
         process::refused(refusal);
-        let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
+        let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
         self.channel.send(&emit::error(id, refusal, revision));
-    }
-
-    fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<()> {
-        // A writer may have taken bytes that it has not written yet, so an empty queue alone is not the end.
-        let idle = self.carried.is_empty() && self.held.is_empty() && self.channel.queued() == 0 && flushed;
-        if (self.ended || self.drained) && idle {
-            return Poll::Ready(());
-        }
-        // Stopping wakes those who wait for draining too, so it is watched only once that is over.
-        let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
-        if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
-            return Poll::Ready(());
-        }
-        match &mut self.last_answers {
-            Some(deadline) => deadline.as_mut().poll(cx),
-            None => Poll::Pending,
-        }
     }
 }
 
 impl<C: Channel> Future for ChannelServer<C> {
-    type Output = io::Result<()>;
+    /// How many calls it left unanswered.
+    type Output = io::Result<usize>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         loop {
             this.poll_drain(cx);
@@ -381,10 +353,11 @@ impl<C: Channel> Future for ChannelServer<C> {
             moved |= this.take_changes(cx);
             moved |= this.take_messages(cx)?;
             this.count_unreceived(cx)?;
+            this.refuse_overdue(cx)?;
             let flushed = this.channel.poll_flush(cx)?.is_ready();
             this.count_unread(cx)?;
-            if this.poll_over(flushed, cx).is_ready() {
-                return Poll::Ready(Ok(()));
+            if let Poll::Ready(unanswered) = this.poll_over(flushed, cx) {
+                return Poll::Ready(Ok(unanswered));
             }
             if !flushed || !(moved || skipped) {
                 return Poll::Pending;

@@ -90,9 +90,10 @@ impl Host {
     /// Serves one channel until its peer is gone or the server shuts down.
     ///
     /// # Errors
-    /// The channel breaks.
-    pub async fn channel(&self, channel: impl Channel, principal: Principal) -> io::Result<()> {
-        ChannelServer::new(self.core.clone(), principal, channel).await
+    /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those that still
+    /// ran when the server stopped, or [`Limits::answers_after_end`] after the peer had ended its side.
+    pub async fn channel(&self, channel: impl Channel, principal: Principal) -> Result<(), ServeError> {
+        answered(ChannelServer::new(self.core.clone(), principal, channel).await?)
     }
 
     /// Serves a client within this process, on a task of its own, and returns the client's end.
@@ -100,7 +101,7 @@ impl Host {
         let (ours, theirs) = trunkline_transport::memory(64);
         let host = self.clone();
         tokio::spawn(async move {
-            // A memory channel ends when the client drops its end, which is no error.
+            // A memory channel ends when the client drops its end, which is no error; nobody is left to be told of a call.
             let _ = host.channel(ours, Principal::Process).await;
         });
         theirs
@@ -150,9 +151,17 @@ pub enum ServeError {
     /// The transport failed.
     #[error("the transport failed: {0}")]
     Transport(#[from] io::Error),
-    /// Calls were still running when the time to drain was over.
+    /// Calls were still running when their time was over, and were refused or ended.
     #[error("{0} calls were ended before they were answered")]
     Aborted(usize),
+}
+
+/// Turns the number of calls that were not answered into an error.
+fn answered(unanswered: usize) -> Result<(), ServeError> {
+    match unanswered {
+        0 => Ok(()),
+        calls => Err(ServeError::Aborted(calls)),
+    }
 }
 
 impl Server {
@@ -203,7 +212,7 @@ pub trait Binding {
     fn serve(self, host: Host) -> impl Future<Output = Result<(), ServeError>> + Send;
 }
 
-/// How long calls may take to finish when the server shuts down, unless told otherwise.
+/// How long calls may take to finish at the end, unless told otherwise.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Serves over this process's standard input and output.
@@ -218,7 +227,8 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Sets how long calls may take to finish when the server shuts down; 30 s unless set.
+    /// Sets how long calls may take to finish when the input ends or the server shuts down, after which they are refused;
+    /// 30 s unless set.
     #[must_use]
     pub const fn grace(self, grace: Duration) -> Self {
         Self { grace }
@@ -228,21 +238,7 @@ impl Stdio {
 impl Binding for Stdio {
     async fn serve(self, host: Host) -> Result<(), ServeError> {
         let channel = trunkline_transport::stdio(host.core.limits.message_bytes)?;
-        let shutdown = host.shutdown().clone();
-        let overdue = async {
-            shutdown.draining().await;
-            tokio::time::sleep(self.grace).await;
-        };
-        tokio::select! {
-            biased;
-            // Calls are counted before the server that runs them is dropped.
-            () = overdue => Err(ServeError::Aborted(host.load().0)),
-            () = shutdown.stopping() => match host.load().0 {
-                0 => Ok(()),
-                calls => Err(ServeError::Aborted(calls)),
-            },
-            served = host.channel(channel, Principal::Process) => Ok(served?),
-        }
+        answered(ChannelServer::new(host.core, Principal::Process, channel).with_grace(self.grace).await?)
     }
 }
 

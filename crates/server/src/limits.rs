@@ -62,7 +62,8 @@ pub struct Limits {
     /// Standing streams of changes of one principal. Default 16; as with [`Limits::parked_per_principal`], not for the
     /// anonymous principal and the process.
     pub listens_per_principal: usize,
-    /// How long requests that were read before a channel ended may take to be answered. Default 5 s.
+    /// How long requests that were read before a channel ended may take to be answered; then they are refused. Default 5 s; over
+    /// standard input [`Stdio::grace`](crate::Stdio::grace) says it instead.
     pub answers_after_end: Duration,
 }
 

@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use tokio::sync::Notify;
 use trunkline_server::session::Principal;
 use trunkline_server::transport::{Channel as _, Lines, memory};
-use trunkline_server::{HostOptions, Server, Tool};
+use trunkline_server::{HostOptions, ServeError, Server, Tool};
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -82,5 +82,6 @@ async fn stopping_ends_a_channel_that_drains_behind_an_endless_call() {
     tokio::task::yield_now().await;
     assert!(!served.is_finished(), "draining waits for calls");
     shutdown.stop();
-    tokio::time::timeout(DEADLINE, served).await.expect("stopping wakes the channel").unwrap().unwrap();
+    let ended = tokio::time::timeout(DEADLINE, served).await.expect("stopping wakes the channel").unwrap();
+    assert!(matches!(ended, Err(ServeError::Aborted(1))), "{ended:?}");
 }

@@ -8,8 +8,8 @@
 //!
 //! /// Adds two integers.
 //! #[tool]
-//! async fn add(a: i64, b: i64) -> i64 {
-//!     a + b
+//! async fn add(a: i32, b: i32) -> i64 {
+//!     i64::from(a) + i64::from(b)
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> trunkline::Result<()> {
@@ -27,7 +27,7 @@
 //! # use trunkline::prelude::*;
 //! # /// Adds two integers.
 //! # #[tool]
-//! # async fn add(a: i64, b: i64) -> i64 { a + b }
+//! # async fn add(a: i32, b: i32) -> i64 { i64::from(a) + i64::from(b) }
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> trunkline::Result<()> {
 //! let client = Client::connect(Server::new("demo").with(add)).await?;
 //! assert_eq!(client.call("add", serde_json::json!({"a": 2, "b": 3})).await?.text(), "5");

@@ -1,4 +1,5 @@
-//! The suite through `trunkline bridge`: in front of a server of the other era than the one that the suite speaks.
+//! The suite through `trunkline bridge`: in front of a server of the other era, or over another transport, than the suite
+//! speaks.
 
 use std::path::Path;
 
@@ -13,6 +14,8 @@ use crate::{Outcome, interop, run};
 struct Setting {
     name: &'static str,
     start: fn(&Programs<'_>) -> Outcome<Server>,
+    /// The scheme and the path at which the bridge reaches it.
+    reached_at: (&'static str, &'static str),
     requires: &'static str,
     /// The checks that fail because of what the server's era has no words for.
     beyond: &'static [Beyond],
@@ -27,6 +30,10 @@ struct Beyond {
 
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
+
+const STREAMABLE_HTTP: (&str, &str) = ("http", "/mcp");
+const HTTP_SSE: (&str, &str) = ("http", "/sse");
+const WEBSOCKET: (&str, &str) = ("ws", "/ws");
 
 /// In the legacy era a question has no key: whoever stands between has to make one up.
 const BEYOND_LEGACY: &[Beyond] = &[
@@ -46,19 +53,45 @@ const SETTINGS: &[Setting] = &[
     Setting {
         name: "our server of 2025-11-25",
         start: |programs| programs.ours(LEGACY),
+        reached_at: STREAMABLE_HTTP,
         requires: MODERN,
         beyond: BEYOND_LEGACY,
     },
     Setting {
         name: "a server on npm sdk 1.x",
         start: |programs| programs.npm_v1(),
+        reached_at: STREAMABLE_HTTP,
         requires: MODERN,
         beyond: BEYOND_LEGACY,
     },
     Setting {
         name: "our server of 2026-07-28",
         start: |programs| programs.ours(MODERN),
+        reached_at: STREAMABLE_HTTP,
         requires: LEGACY,
+        beyond: &[],
+    },
+    // The suite itself speaks Streamable HTTP alone. What a server does over the other transports it sees through a bridge
+    // that has nothing to translate.
+    Setting {
+        name: "our server of 2025-11-25 over HTTP+SSE",
+        start: |programs| programs.ours(LEGACY),
+        reached_at: HTTP_SSE,
+        requires: LEGACY,
+        beyond: &[],
+    },
+    Setting {
+        name: "our server of 2025-11-25 over WebSocket",
+        start: |programs| programs.ours(LEGACY),
+        reached_at: WEBSOCKET,
+        requires: LEGACY,
+        beyond: &[],
+    },
+    Setting {
+        name: "our server of 2026-07-28 over WebSocket",
+        start: |programs| programs.ours(MODERN),
+        reached_at: WEBSOCKET,
+        requires: MODERN,
         beyond: &[],
     },
 ];
@@ -147,7 +180,8 @@ pub(super) fn judge(tools: &Tools, verbose: bool) -> Outcome<usize> {
 
 fn run_setting(programs: &Programs<'_>, setting: &Setting, results: &Path) -> Outcome<Verdict> {
     let server = (setting.start)(programs)?;
-    let bridge = Server::start_bridge(&programs.bridge, &server.url("http", "/mcp"))?;
+    let (scheme, path) = setting.reached_at;
+    let bridge = Server::start_bridge(&programs.bridge, &server.url(scheme, path))?;
     let run = Run {
         name: setting.name.replace(' ', "-"),
         arguments: vec!["--requirements".to_owned(), setting.requires.to_owned()],
@@ -195,7 +229,9 @@ mod tests {
     #[test]
     fn what_is_listed_has_to_fail_and_nothing_else_may() {
         const BEYOND: &[Beyond] = &[Beyond { scenario: "s", check: "c", why: "w" }];
-        let setting = Setting { name: "n", start: |_| Err("never".into()), requires: MODERN, beyond: BEYOND };
+        let start = |_: &Programs<'_>| Err("never".into());
+        let setting =
+            Setting { name: "n", start, reached_at: STREAMABLE_HTTP, requires: MODERN, beyond: BEYOND };
         for (checks, bad) in [
             (&[("s", "c", "FAILURE"), ("s", "d", "SUCCESS")][..], 0),
             (&[("s", "c", "FAILURE"), ("s", "d", "WARNING")], 1),

@@ -1,10 +1,10 @@
-//! The clients of the official SDKs against one server.
+//! The clients of the official SDKs, and an agent framework, against one server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::row::{Row, Rows};
-use super::script;
+use super::script::{self, Skips};
 use crate::tools::Tools;
 use crate::{Outcome, root, run};
 
@@ -14,6 +14,7 @@ const CLIENTS: &[Client] = &[
     Client { name: "python-v2", script: "client_v2.py", modes: &["auto", "legacy", "2026-07-28"] },
     Client { name: "node-v1", script: "client-v1.mjs", modes: &["legacy"] },
     Client { name: "node-v2", script: "client-v2.mjs", modes: &["auto", "legacy", "2026-07-28"] },
+    Client { name: "pydantic-ai", script: "agent_pydantic_ai.py", modes: &["auto"] },
 ];
 
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Target {
         }
     }
 
-    /// Reports whether a client knows the transport: the second generation dropped two of them.
+    /// Reports whether a client knows the transport: the second generation, on which the agents stand, dropped two.
     fn suits(&self, client: &Client) -> bool {
         !matches!(self, Self::Sse(_) | Self::WebSocket(_)) || client.name.ends_with("-v1")
     }
@@ -62,7 +63,7 @@ impl Target {
 }
 
 /// Runs every client against every target, one after the other.
-pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows) -> Outcome<Vec<Row>> {
+pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows, skips: Skips) -> Outcome<Vec<Row>> {
     let mut ran = Vec::new();
     for client in CLIENTS {
         for target in targets.iter().filter(|target| target.suits(client)) {
@@ -77,7 +78,7 @@ pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows) -> Outcome
                     }
                     Target::Stdio(line) => command.arg("--").args(line),
                 };
-                ran.push(Row::new(&place, &script::run(&mut command, &log)?));
+                ran.push(Row::new(&place, &script::run(&mut command, &log, skips)?));
             }
         }
     }
@@ -97,6 +98,7 @@ fn interpreter(tools: &Tools, client: &Client) -> Command {
     let (program, script): (&Path, PathBuf) = match client.name {
         "python-v1" => (&tools.python_v1, python),
         "python-v2" => (&tools.python_v2, python),
+        "pydantic-ai" => (&tools.python_agent, python),
         _ => (&tools.node, tools.node_folder.join(client.script)),
     };
     let mut command = run::command(program);
@@ -118,7 +120,7 @@ mod tests {
             let target = Target::at(url.to_owned());
             assert_eq!(target.name(), name, "{url}");
             let suited = CLIENTS.iter().filter(|client| target.suits(client)).count();
-            assert_eq!(suited, if name == "http" { 4 } else { 2 }, "{url}");
+            assert_eq!(suited, if name == "http" { 5 } else { 2 }, "{url}");
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::clients::Target;
 use self::row::{Rows, print_table};
+use self::script::Skips;
 use crate::args::Args;
 use crate::fixture::{self, Server};
 use crate::tools::{self, Tools};
@@ -29,7 +30,11 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     let rows = Rows { only: only.unwrap_or_default(), results: fixture::results_folder("interop")? };
 
     let given = url.is_some() || !command.is_empty();
-    let ran = if given { clients::run_all(&tools, &at(url, command), &rows)? } else { ours(&tools, &rows)? };
+    let ran = if given {
+        clients::run_all(&tools, &at(url, command), &rows, Skips::Allowed)?
+    } else {
+        ours(&tools, &rows)?
+    };
     let mut count = ran.len();
     let mut bad = print_table(&["client", "transport", "mode"], ran);
     if !given {
@@ -68,7 +73,7 @@ fn ours(tools: &Tools, rows: &Rows) -> Outcome<Vec<row::Row>> {
     targets.extend(
         [server.url("http", "/mcp"), server.url("http", "/sse"), server.url("ws", "/ws")].map(Target::at),
     );
-    clients::run_all(tools, &targets, rows)
+    clients::run_all(tools, &targets, rows, Skips::Refused)
 }
 
 /// Returns the targets that were named on the command line.

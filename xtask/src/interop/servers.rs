@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use super::lock;
 use super::row::{Row, Rows};
-use super::script::{self, Ran};
+use super::script::{self, Ran, Skips};
 use crate::fixture::{self, START_LIMIT};
 use crate::run::{self, Running};
 use crate::tools::{self, Tools};
@@ -204,7 +204,7 @@ fn run_group(
                 let (_, url) = listening.as_ref().map_err(ToString::to_string)?;
                 command.arg("--url").arg(url);
             }
-            script::run(&mut command, &log)
+            script::run(&mut command, &log, Skips::Refused)
         });
         // A server that cannot be driven at all is a row that is not content, and not the end of the others.
         let outcome = outcome.unwrap_or_else(|error| Ran::broken(error.to_string()));

@@ -19,6 +19,17 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     total.map(Duration::from_millis).ok_or_else(|| "at most 8760h, which is a year".to_owned())
 }
 
+/// Reads how long something lives, which is not no time at all.
+///
+/// # Errors
+/// A sentence for whoever typed it.
+pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("it would be over before it began: write 1s or more".to_owned()),
+        lifetime => Ok(lifetime),
+    }
+}
+
 /// Clocks and timers take what is added to them up to here without complaint.
 const LONGEST_MILLIS: u64 = 8_760 * 3_600_000;
 

@@ -1,5 +1,6 @@
 //! Values on the command line: each is read once, and is right from then on.
 
+mod allowed;
 mod auth_source;
 mod duration;
 mod endpoint_path;
@@ -11,8 +12,9 @@ mod secret_source;
 mod size;
 mod variable_name;
 
+pub(crate) use self::allowed::{parse_host, parse_origin};
 pub(crate) use self::auth_source::AuthSource;
-pub(crate) use self::duration::parse_duration;
+pub(crate) use self::duration::{parse_duration, parse_lifetime};
 pub(crate) use self::endpoint_path::parse_endpoint_path;
 pub(crate) use self::env_option::EnvOption;
 pub(crate) use self::header_option::HeaderOption;

@@ -46,6 +46,16 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (&["serve", "--tls"], &["--tls"]),
         (&["serve", "--tls", "cert.pem"], &["--tls"]),
         (&["serve", "--ws-path", "ws"], &["/mcp"]),
+        (&["serve", "--allow-origin", "https://app.example.com/"], &["no slash at the end"]),
+        (&["serve", "--allow-origin", "foo"], &["https://app.example.com"]),
+        (&["serve", "--allow-origin", "*"], &["https://app.example.com"]),
+        (&["serve", "--allow-host", "mcp.example.com/"], &["no path"]),
+        (&["serve", "--allow-host", "https://mcp.example.com"], &["no scheme"]),
+        (&["serve", "--max-sessions", "0"], &["--max-sessions", "zero"]),
+        (&["serve", "--session-ttl", "0s"], &["1s or more"]),
+        (&["serve", "--only-streamable", "--sse-path", "/x"], &["--only-streamable", "--sse-path"]),
+        (&["serve", "--only-streamable", "--messages-path", "/x"], &["--messages-path"]),
+        (&["serve", "--only-streamable", "--ws-path", "/x"], &["--ws-path"]),
         (&["sevre"], &["sevre", "serve"]),
         (&["completions", "cmd"], &["bash", "zsh", "fish"]),
     ] {
@@ -104,6 +114,21 @@ fn an_address_that_others_can_reach_needs_authentication_or_the_words_that_it_ha
             3,
             &["other machines", "--auth bearer:FILE", "--insecure-no-auth"],
         );
+        check(
+            &["serve", "--http", ":0", "--admin", address],
+            3,
+            &["other machines", "--auth bearer:FILE", "--insecure-no-auth"],
+        );
+    }
+}
+
+#[test]
+fn options_that_can_mean_nothing_together_are_a_matter_of_configuration() {
+    for (args, parts) in [
+        (&["--audit-arguments"][..], &["no audit log", "--audit FILE"][..]),
+        (&["--env", "API_KEY", "--env", "OTHER", "--env", "api_key"], &["API_KEY and api_key", "no case"]),
+    ] {
+        check(&[&["serve", "--http", ":0", "--no-config"], args].concat(), 3, parts);
     }
 }
 

@@ -84,6 +84,32 @@ fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_
 }
 
 #[test]
+fn where_others_can_reach_the_metrics_they_say_who_they_are() {
+    let folder = folder("admin_elsewhere");
+    let auth = format!("bearer:{}", file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600));
+    for (args, status) in [(&["--auth", &auth][..], 401), (&["--insecure-no-auth"], 200)] {
+        let mut running = Running::start(
+            &[&["serve", "--http", ":0", "--admin", "0.0.0.0:0", "--log-format", "json"], args].concat(),
+        );
+        if status == 200 {
+            running.wait_for("anybody who can reach ");
+        }
+        let told: serde_json::Value = serde_json::from_str(&running.wait_for("metrics on ")).unwrap();
+        let admin = told["message"].as_str().unwrap().replace("0.0.0.0", "127.0.0.1");
+        let admin = admin.strip_prefix("metrics on http://").and_then(|rest| rest.strip_suffix("/metrics"));
+        let admin = admin.unwrap().parse().unwrap();
+        for path in ["/metrics", "/readyz", "/healthz"] {
+            assert_eq!(get(admin, path, &[]).status, status, "{args:?} {path}");
+            assert_eq!(
+                get(admin, path, &[("Authorization", "Bearer 0123456789abcdef")]).status,
+                200,
+                "{path}"
+            );
+        }
+    }
+}
+
+#[test]
 fn on_the_loopback_too_strangers_that_a_proxy_brings_see_neither_metrics_nor_reasons() {
     let folder = folder("proxied");
     let auth = format!("bearer:{}", file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600));

@@ -76,7 +76,9 @@ fn logs_go_to_their_file_as_json_and_never_to_standard_output() {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     assert_eq!(parse_lines(&finished.stdout).len(), 1);
     let log = parse_lines(&std::fs::read_to_string(path).unwrap());
-    assert!(log.iter().any(|line| line["message"] == "session opened"), "{log:?}");
+    for said in ["session opened", "session ended"] {
+        assert_eq!(log.iter().filter(|line| line["message"] == said).count(), 1, "{said}: {log:?}");
+    }
     assert!(log.iter().all(|line| line["level"] != "ERROR"), "{log:?}");
 }
 
@@ -101,6 +103,22 @@ fn a_signal_ends_it_while_the_input_stays_open() {
         let finished = running.wait();
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
+}
+
+#[test]
+fn a_call_that_outlasts_the_grace_after_the_input_is_refused_and_the_exit_code_says_so() {
+    let folder = folder("a_call_that_outlasts_the_input");
+    // Longer than any machine takes to get there; it is ended with its group.
+    file(&folder, "trunkline.toml", "[commands.slow]\nargv = [\"sleep\", \"1000\"]\n", 0o600);
+    let config = folder.join("trunkline.toml");
+    let args = ["serve", "--stdio", "--config", config.to_str().unwrap(), "--grace", "100ms"];
+    let input = lines(&[initialize(), initialized(), legacy(3, "tools/call", call("slow", json!({})))]);
+    let finished = run(&args, &input);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("1 call was ended before it was answered"), "{finished:?}");
+    assert!(finished.stderr.contains("`--grace`"), "{finished:?}");
+    let answers = parse_lines(&finished.stdout);
+    assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(3), &json!(-32603)), "{answers:?}");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trunkline_protocol::Revision;
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
+use trunkline_protocol::{Members, Revision};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::process::Observer;
 use trunkline_transport::{Secret, Target};
@@ -63,6 +63,8 @@ pub(crate) struct Plan {
     pub(crate) verdicts: Verdicts,
     /// Opens connections to addresses.
     pub(crate) dialer: Dialer,
+    /// What goes into `_meta` of every request for a list.
+    pub(crate) list_meta: Members,
     pub(crate) ids: Ids,
 }
 

@@ -1,6 +1,7 @@
 //! The dialects of `mcp.json`: what the clients call the same things, brought into our form.
 
 use crate::node::{Entry, Kind, Node};
+use crate::server::Wire;
 
 /// Something in a client's file that has no effect here, with its place.
 pub(super) struct Remark {
@@ -61,8 +62,13 @@ pub(super) fn remarks_on_root(root: &Node) -> Vec<Remark> {
 /// Brings one server into our form, and names what is left out.
 pub(super) fn normalized(name: &str, server: &Node) -> (Node, Vec<Remark>) {
     let Some(entries) = server.entries() else { return (server.clone(), Vec::new()) };
-    let mut made =
-        Normalizer { name, is_remote: is_remote(server), entries: Vec::new(), remarks: Vec::new() };
+    let mut made = Normalizer {
+        name,
+        is_remote: is_remote(server),
+        is_open: is_open(server),
+        entries: Vec::new(),
+        remarks: Vec::new(),
+    };
     for entry in entries {
         made.take(entry);
     }
@@ -73,9 +79,15 @@ fn is_remote(server: &Node) -> bool {
     ["url", "serverUrl", "httpUrl"].iter().any(|key| server.get(key).is_some_and(Node::kind_is_set))
 }
 
+/// Reports whether it is to be found out how an address is spoken to, whatever other clients are told beside that.
+fn is_open(server: &Node) -> bool {
+    server.get("transport").and_then(Node::text) == Some(Wire::Auto.as_str())
+}
+
 struct Normalizer<'a> {
     name: &'a str,
     is_remote: bool,
+    is_open: bool,
     entries: Vec<Entry>,
     remarks: Vec<Remark>,
 }
@@ -118,6 +130,7 @@ impl Normalizer<'_> {
         match word.as_deref() {
             Some("stdio" | "local") if !self.is_remote => {}
             Some("remote") if self.is_remote => {}
+            _ if self.is_open && entry.key != "transport" => {}
             _ if self.is_remote => {
                 let value = match word.as_deref() {
                     Some("streamable-http" | "streamablehttp" | "streamable_http") => {

@@ -136,7 +136,8 @@ impl ConfigFile {
         self.read_server(entry, &self.expander()).map_err(Into::into)
     }
 
-    /// Reads all servers, the disabled ones among them, in the order of the file.
+    /// Reads all servers, the disabled ones among them, in the order of the file. A disabled one may have variables without a
+    /// value; [`ServerConfig::unset`] says so.
     ///
     /// # Errors
     /// Everything that is wrong with any of them.
@@ -150,7 +151,7 @@ impl ConfigFile {
         let expander = self.expander();
         let (mut servers, mut problems) = (Vec::new(), Vec::new());
         for entry in self.server_entries() {
-            match self.read_server(entry, &expander) {
+            match self.read_listed(entry, &expander) {
                 Ok(server) => servers.push(server),
                 Err(problem) => problems.push(problem),
             }
@@ -193,6 +194,18 @@ impl ConfigFile {
         };
         let tables = toml.into_iter().chain(json.into_iter().flatten());
         tables.flat_map(|table| table.value.entries().unwrap_or_default())
+    }
+
+    /// Reads a server as one of many: what one that is switched off would need is in nobody's way.
+    fn read_listed(&self, entry: &Entry, expander: &Expander<'_>) -> Result<ServerConfig, Problem> {
+        drop(expander.take_unset());
+        let read = self.read_server(entry, expander);
+        let (true, Some(unset)) = (read.is_err(), expander.take_unset()) else { return read };
+        let kept = Variables::kept();
+        match self.read_server(entry, &self.0.expander_of(&kept)) {
+            Ok(server) if !server.enabled => Ok(ServerConfig { unset: Some(unset), ..server }),
+            _ => read,
+        }
     }
 
     fn read_server(&self, entry: &Entry, expander: &Expander<'_>) -> Result<ServerConfig, Problem> {
@@ -288,11 +301,15 @@ impl Contents {
     }
 
     pub(crate) fn expander(&self) -> Expander<'_> {
+        self.expander_of(&self.variables)
+    }
+
+    fn expander_of<'v>(&self, variables: &'v Variables) -> Expander<'v> {
         let workspace = (self.format == Format::Json).then(|| {
             let folder = self.folder();
             std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
         });
-        Expander::new(&self.variables, workspace)
+        Expander::new(variables, workspace)
     }
 
     /// Makes a problem of a fault below some keys.

@@ -40,6 +40,9 @@ pub struct ServerConfig {
     pub attribution: Attribution,
     /// Which of its tools are offered, and how.
     pub tools: ToolRules,
+    /// A variable that it needs and that has no value. Only one that is not enabled is read so, with its variables as they
+    /// are written, and it cannot be used.
+    pub unset: Option<String>,
 }
 
 impl ServerConfig {
@@ -56,12 +59,14 @@ impl ServerConfig {
             share: Share::default(),
             attribution: Attribution::default(),
             tools: ToolRules::default(),
+            unset: None,
         }
     }
 
     /// Tells whether a connection that was made for the one serves the other as well.
     pub fn connects_like(&self, other: &Self) -> bool {
-        self.name == other.name && self.reach == other.reach && self.share == other.share
+        let who = |server: &Self| (server.name.clone(), server.share, server.unset.clone());
+        self.reach == other.reach && who(self) == who(other)
     }
 
     /// Tells whether two servers are described in the same words, variables by name, whatever files they are in.

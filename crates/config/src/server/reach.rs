@@ -26,8 +26,8 @@ impl fmt::Display for Reach {
 }
 
 impl Reach {
-    /// Compares what is written; the folder of a file, and how an address is spoken to if it is to be found out, do not
-    /// count.
+    /// Compares what is written; the folder of a file, and how an address is spoken to if one leaves that to be found out, do
+    /// not count.
     pub(crate) fn is_written_like(&self, other: &Self) -> bool {
         let same = |a: &BTreeMap<String, Text>, b: &BTreeMap<String, Text>| {
             let words = |(name, text): (&String, &Text)| (name.clone(), text.as_written().to_owned());
@@ -39,7 +39,8 @@ impl Reach {
                 same_args && a.command.as_written() == b.command.as_written() && same(&a.env, &b.env)
             }
             (Self::Endpoint(a), Self::Endpoint(b)) => {
-                a.url.as_written() == b.url.as_written() && same(&a.headers, &b.headers)
+                let same_wire = a.wire == b.wire || [a.wire, b.wire].contains(&Wire::Auto);
+                same_wire && a.url.as_written() == b.url.as_written() && same(&a.headers, &b.headers)
             }
             _ => false,
         }

@@ -1,6 +1,6 @@
 use trunkline_config::{
     Backup, ConfigFile, EditError, Editor, Endpoint, Program, Reach, Saved, ServerConfig, ServerName, Share,
-    Text, Variables,
+    Text, Variables, Wire,
 };
 
 use super::support::{Folder, set_mode};
@@ -264,6 +264,30 @@ fn everything_that_is_said_of_a_server_is_written_and_read_again() {
                 assert_eq!((&a.args, &a.env, a.folder()), (&b.args, &b.env, b.folder()), "{name}");
             }
         }
+    }
+}
+
+#[test]
+fn an_address_is_spoken_to_as_before_after_it_was_written_and_read_again() {
+    for (url, wire, written) in [
+        ("https://h/mcp", Wire::Auto, r#""type": "http", "transport": "auto""#),
+        ("${URL}", Wire::Auto, r#""type": "http", "transport": "auto""#),
+        ("https://h/mcp", Wire::Http, r#""type": "http", "url""#),
+        ("https://h/sse", Wire::Sse, r#""type": "sse", "url""#),
+        ("wss://h/ws", Wire::WebSocket, r#""type": "websocket", "url""#),
+    ] {
+        let folder = Folder::new("wire");
+        let path = folder.write("m.json", "{\"mcpServers\":{}}");
+        let endpoint = Endpoint { wire, ..Endpoint::new(url) };
+        let mut editor = Editor::open(&path).unwrap();
+        editor
+            .add(&ServerConfig::new(ServerName::parse("x").unwrap(), Reach::Endpoint(endpoint.clone())))
+            .unwrap();
+        let text = editor.file().text().to_owned();
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(written), "{text}");
+        let file = ConfigFile::parse(&path, &text, Variables::kept()).unwrap();
+        assert_eq!(file.server("x").unwrap().reach, Reach::Endpoint(endpoint), "{text}");
+        assert!(file.notes().is_empty(), "{:?}", file.notes());
     }
 }
 

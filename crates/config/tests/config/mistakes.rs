@@ -164,6 +164,36 @@ fn all_mistakes_are_told_together_and_one_server_is_read_without_the_others() {
 }
 
 #[test]
+fn what_a_server_that_is_switched_off_lacks_is_in_nobodys_way() {
+    let toml = |rest: &str| format!("[servers.a]\ncommand = 'x'\nargs = ['${{NONE}}', '${{TOKEN}}']\n{rest}");
+    let read = |path: &str, text: &str| {
+        ConfigFile::parse(path, text, Variables::given([("TOKEN", "canary")])).unwrap()
+    };
+    let json = r#"{"mcpServers":{"a":{"url":"${NONE}","disabled":true},"b":{"command":"y"}}}"#;
+    for (path, text) in
+        [("t.toml", toml("enabled = false\n[servers.b]\ncommand = 'y'")), ("m.json", json.to_owned())]
+    {
+        let file = read(path, &text);
+        let servers = file.servers().unwrap();
+        assert_eq!(servers[0].unset.as_deref(), Some("NONE"), "{path}");
+        assert_eq!((servers[1].name.as_str(), &servers[1].unset), ("b", &None), "{path}");
+        // Whoever wants to use it has to be told.
+        assert!(
+            file.server("a").unwrap_err().to_string().contains("the variable `NONE` is not set"),
+            "{path}"
+        );
+    }
+    for (rest, problem) in [
+        ("", "the variable `NONE` is not set"),
+        ("enabled = true", "the variable `NONE` is not set"),
+        ("enabled = false\nshare = 'nobody'", "server `a`"),
+    ] {
+        let error = read("t.toml", &toml(rest)).servers().unwrap_err().to_string();
+        assert!(error.contains(problem), "{rest}: {error}");
+    }
+}
+
+#[test]
 fn a_name_that_is_not_there_is_told_with_those_that_are() {
     let table = [
         ("[servers.github]\ncommand = 'x'", "githb", "t.toml: has no server `githb`; did you mean `github`?"),

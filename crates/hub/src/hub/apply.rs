@@ -89,8 +89,9 @@ impl Hub {
     }
 
     fn make(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
-        let options = self.inner.options.clone();
-        let server = Upstream::new(config.clone(), options, before, self.inner.listener());
+        let inner = &self.inner;
+        let server =
+            Upstream::new(config.clone(), inner.options.clone(), inner.id.clone(), before, inner.listener());
         if self.inner.is_asked() {
             server.want_late();
         }

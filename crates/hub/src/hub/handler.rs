@@ -7,9 +7,8 @@ use futures_util::future::join_all;
 use trunkline_protocol::Method;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
-use trunkline_server::{BoxFuture, Call, Filter, Handler, Subscription};
+use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, Subscription};
 
-use super::lists::list;
 use super::route::{Answer, Routed};
 use super::{Hub, Inner, SpeaksFor};
 use crate::registry::Owner;
@@ -66,7 +65,7 @@ impl Handler for Hub {
                     match routed {
                         Routed::Answer(answer) => answer.await,
                         // Who cannot be listed now is left out, and hurts nobody else.
-                        Routed::Unlisted(call, _) => list(&inner.registry(), &call),
+                        Routed::Unlisted(call, _) => inner.list(&call),
                         Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
                     }
                 })
@@ -76,15 +75,19 @@ impl Handler for Hub {
                 Box::pin(async move {
                     inner.learn(&unlisted, &call).await;
                     // Who came meanwhile is told of later.
-                    list(&inner.registry(), &call)
+                    inner.list(&call)
                 })
             }
         }
     }
 
-    fn prepare_watch(&self, uris: BTreeSet<String>) -> BoxFuture<'static, BTreeSet<String>> {
-        let inner = self.inner.clone();
-        Box::pin(async move { inner.prepare_watch(uris).await })
+    fn prepare_watch(
+        &self,
+        listener: &Listener,
+        uris: BTreeSet<String>,
+    ) -> BoxFuture<'static, BTreeSet<String>> {
+        let (inner, listener) = (self.inner.clone(), listener.clone());
+        Box::pin(async move { inner.prepare_watch(&listener, uris).await })
     }
 
     fn watch(&self, filter: Filter) -> Subscription {
@@ -93,9 +96,9 @@ impl Handler for Hub {
 }
 
 impl Inner {
-    async fn prepare_watch(&self, uris: BTreeSet<String>) -> BTreeSet<String> {
+    async fn prepare_watch(&self, listener: &Listener, uris: BTreeSet<String>) -> BTreeSet<String> {
         let by_owner = self.by_owner(uris);
-        let watching = by_owner.iter().map(|(server, theirs)| server.watch(theirs.clone()));
+        let watching = by_owner.iter().map(|(server, theirs)| server.watch(listener, theirs.clone()));
         let told: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
         if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&told)) {
             self.rewatch.notify_one();

@@ -7,11 +7,12 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::CacheHint;
-use trunkline_protocol::{Method, Refusal};
+use trunkline_protocol::{Members, Method, Raw, Refusal};
 use trunkline_server::listing::{ListKind, page};
 use trunkline_server::{Call, Outcome};
 
 use super::{Inner, Snapshot, SpeaksFor};
+use crate::trail::Trail;
 use crate::upstream::{Party, Upstream};
 
 /// The items of one page.
@@ -57,7 +58,11 @@ impl Inner {
                 server.listing_for(&party).await;
             }
         }));
-        if timeout(self.options.limits.first_lists_within, learning).await.is_err() {
+        // Hubs that are behind each other wait each for the next, and the first has to hear of the last in time; if they are
+        // in a circle, they wait for each other.
+        let asks_for_hub = !Trail::of(call.params().meta.as_ref()).is_empty();
+        let within = self.options.limits.first_lists_within / if asks_for_hub { 3 } else { 1 };
+        if timeout(within, learning).await.is_err() {
             unlisted.iter().for_each(|server| server.is_late());
         }
         if stands_in {
@@ -66,27 +71,39 @@ impl Inner {
             self.rebuild();
         }
     }
+
+    /// Answers a list. Another hub is told on each item that it came through this one.
+    pub(super) fn list(&self, call: &Call) -> Result<Outcome, Refusal> {
+        match Trail::of(call.params().meta.as_ref()).is_empty() {
+            true => list(&self.registry(), call, |item, _| item),
+            false => list(&self.registry(), call, |item, meta| Trail::of(meta).mark(item, &self.id)),
+        }
+    }
 }
 
-/// Answers a list from a snapshot.
-pub(super) fn list(registry: &Snapshot, call: &Call) -> Result<Outcome, Refusal> {
+/// Answers a list from a snapshot, each item as it is to be shown.
+fn list(
+    registry: &Snapshot,
+    call: &Call,
+    shown: impl Fn(Raw, Option<&Members>) -> Raw,
+) -> Result<Outcome, Refusal> {
     let (revision, params) = (call.context.revision(), call.params());
     // What is offered may change at any time, and whoever watches is told.
     let cache = CacheHint::default();
     let reply = match call.method {
-        Method::ToolsList => {
-            page(ListKind::Tools, &registry.tools, params, PAGE, cache, |tool| tool.list_item(revision))
-        }
+        Method::ToolsList => page(ListKind::Tools, &registry.tools, params, PAGE, cache, |tool| {
+            shown(tool.list_item(revision), tool.described().meta.as_ref())
+        }),
         Method::PromptsList => page(ListKind::Prompts, &registry.prompts, params, PAGE, cache, |prompt| {
-            prompt.list_item(revision)
+            shown(prompt.list_item(revision), prompt.item.meta.as_ref())
         }),
         Method::ResourcesList => {
             page(ListKind::Resources, &registry.resources, params, PAGE, cache, |resource| {
-                resource.list_item(revision)
+                shown(resource.list_item(revision), resource.item.meta.as_ref())
             })
         }
         _ => page(ListKind::Templates, &registry.templates, params, PAGE, cache, |template| {
-            template.list_item(revision)
+            shown(template.list_item(revision), template.item.meta.as_ref())
         }),
     };
     reply.map(|reply| Outcome::Done(Reply::List(reply)))

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use trunkline_client::{Answers, Meanwhile, Round};
 use trunkline_protocol::Refusal;
-use trunkline_protocol::model::{Answer, Question};
+use trunkline_protocol::model::{Action, Answer, Question, UrlQuestion};
 use trunkline_server::{Ask, AskError, BoxFuture, Context};
 
+use super::gap::Ends;
 use crate::upstream::Lease;
 
 /// How long it may take to tell a server that its questions will not be answered.
@@ -19,7 +20,12 @@ const FAREWELL: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// The caller cannot be asked, or is gone; the server has been told.
-pub(super) async fn ask(context: &Context, lease: &Lease, round: Round) -> Result<(Round, Answers), Refusal> {
+pub(super) async fn ask(
+    context: &Context,
+    lease: &Lease,
+    ends: &Ends,
+    round: Round,
+) -> Result<(Round, Answers), Refusal> {
     let mut held = Held(Some(round));
     let mut open: Vec<_> =
         held.questions().into_iter().map(|question| Open::put(context, lease, question)).collect();
@@ -45,7 +51,11 @@ pub(super) async fn ask(context: &Context, lease: &Lease, round: Round) -> Resul
             },
             (at, answer) = answered => {
                 let question = open.swap_remove(at);
-                answers.push((question.key, understood(answer)?));
+                let answer = match (answer, held.question(&question.key)) {
+                    (Err(AskError::Unsupported { .. }), Some(question)) => return Err(ends.unasked(question)),
+                    (answer, _) => understood(answer)?,
+                };
+                answers.push((question.key, answer));
             }
         }
     }
@@ -80,10 +90,27 @@ impl<'a> Open<'a> {
                 tell_roots(context, lease).await;
                 Ok(Answer::Roots(lease.connection().roots.answer_in_call().unwrap_or_default()))
             }),
+            Question::Url(page) => Box::pin(send_to_page(context, lease, key.clone(), page)),
             question => Box::pin(context.ask(Ask::carried(key.clone(), question))),
         };
         Self { key, answer }
     }
+}
+
+/// Asks the caller to open a page. If it does, it is told when the server says that the user is done there.
+async fn send_to_page(
+    context: &Context,
+    lease: &Lease,
+    key: String,
+    page: UrlQuestion,
+) -> Result<Answer, AskError> {
+    let id = page.rest.text("elicitationId").map(|id| id.to_string());
+    let answer = context.ask(Ask::carried(key.clone(), Question::Url(page))).await?;
+    let is_agreed = matches!(&answer, Answer::Elicit(elicited) if elicited.action == Action::Accept);
+    if let (true, Some(id), Some(done)) = (is_agreed, id, context.page_done(&key)) {
+        lease.connection().pages.sent(&id, done);
+    }
+    Ok(answer)
 }
 
 /// Turns what the caller said into what the server hears.
@@ -107,6 +134,10 @@ struct Held(Option<Round>);
 impl Held {
     fn questions(&self) -> Vec<(String, Question)> {
         self.0.as_ref().map(|round| round.questions.clone()).unwrap_or_default()
+    }
+
+    fn question(&self, key: &str) -> Option<&Question> {
+        self.0.iter().flat_map(|round| &round.questions).find(|(known, _)| known == key).map(|(_, it)| it)
     }
 
     async fn meanwhile(&mut self) -> Meanwhile {

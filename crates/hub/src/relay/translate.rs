@@ -3,10 +3,12 @@
 use trunkline_client::{Error, Refused};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
+use trunkline_protocol::model::{CallToolResult, Question};
+use trunkline_protocol::{Method, Raw, Refusal, Writer};
 use trunkline_server::{Call, Outcome};
 
+use super::Errand;
+use super::gap::Ends;
 use crate::upstream::{FailureKind, Unavailable, headline};
 
 /// The code by which a server of 2025-11-25 says that pages have to be visited first.
@@ -20,34 +22,38 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// What was asked, and of whom.
 pub(super) struct Place<'a> {
-    pub(super) server: &'a ServerName,
-    pub(super) method: Method,
-    pub(super) params: &'a Members,
+    pub(super) ends: &'a Ends,
+    pub(super) errand: &'a Errand,
 }
 
 impl Place<'_> {
     fn failed(&self, reason: &str, problem: &str, is_retryable: bool) -> Refusal {
-        let mut data = Writer::with_capacity(96);
-        data.open_object();
-        data.plain_key("upstream");
-        data.string(self.server.as_str());
-        data.plain_key("reason");
-        data.string(reason);
-        data.plain_key("retryable");
-        data.boolean(is_retryable);
-        data.close_object();
-        let message = format!("upstream `{}` {problem}", self.server);
-        Refusal::INTERNAL.because(message).with_data(data.into_raw())
+        failed(&self.ends.server, reason, problem, is_retryable)
     }
 
     fn uri(&self) -> Option<String> {
-        let uri = (self.method == Method::ResourcesRead).then(|| self.params.text("uri")).flatten();
-        uri.map(|uri| uri.to_string())
+        let is_read = self.errand.method == Method::ResourcesRead;
+        is_read.then(|| self.errand.params().text("uri")).flatten().map(|uri| uri.to_string())
     }
 }
 
+/// Says what failed at which server.
+fn failed(server: &ServerName, reason: &str, problem: &str, is_retryable: bool) -> Refusal {
+    let mut data = Writer::with_capacity(96);
+    data.open_object();
+    data.plain_key("upstream");
+    data.string(server.as_str());
+    data.plain_key("reason");
+    data.string(reason);
+    data.plain_key("retryable");
+    data.boolean(is_retryable);
+    data.close_object();
+    let message = format!("upstream `{}` {problem}", server);
+    Refusal::INTERNAL.because(message).with_data(data.into_raw())
+}
+
 /// Says why there is no connection.
-pub(super) fn unavailable_refusal(place: &Place<'_>, unavailable: &Unavailable) -> Refusal {
+pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &Unavailable) -> Refusal {
     let (reason, is_retryable) = match unavailable {
         Unavailable::Failed(failure, _) => match failure.kind {
             FailureKind::NeedsAuth => ("upstream_auth", false),
@@ -59,7 +65,7 @@ pub(super) fn unavailable_refusal(place: &Place<'_>, unavailable: &Unavailable) 
         Unavailable::Disconnected => ("disconnected", false),
         Unavailable::Removed => ("removed", false),
     };
-    place.failed(reason, &format!("unavailable: {}", unavailable.headline()), is_retryable)
+    failed(server, reason, &format!("unavailable: {}", unavailable.headline()), is_retryable)
 }
 
 /// Says what a failure on the way to a server means to its caller.
@@ -67,7 +73,7 @@ fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
     match error {
         Error::Refused(refused) => carried(place, refused),
         Error::Unanswered(refusal) => Refusal::INTERNAL
-            .because(format!("a question of upstream `{}` was not answered: {refusal}", place.server)),
+            .because(format!("a question of upstream `{}` was not answered: {refusal}", place.ends.server)),
         Error::TimedOut { after } => {
             place.failed("timeout", &format!("gave no answer within {after:?}"), true)
         }
@@ -88,9 +94,7 @@ fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         Error::TooLong { limit } => {
             place.failed("upstream_protocol", &format!("sent a message of more than {limit} bytes"), false)
         }
-        Error::Unsupported(problem) => {
-            place.failed("unbridgeable", &format!("cannot do this: {problem}"), false)
-        }
+        Error::Unsupported(problem) => place.ends.inexpressible(place.errand.method.as_str(), problem),
         Error::Invalid(problem) => Refusal::INVALID_PARAMS.because(problem.clone()),
         other => place.failed("unreachable", &other.to_string(), false),
     }
@@ -99,12 +103,12 @@ fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
 /// Carries a server's refusal on; what was about the hop to it is said anew.
 fn carried(place: &Place<'_>, refused: &Refused) -> Refusal {
     let required = refused.data.as_ref().and_then(|data| data.members().ok()?.take("requiredCapabilities"));
-    let missing = |required: &Raw| Refusal::missing_capability(required).because(refused.message.clone());
+    let missing = |required: &Raw| place.ends.lacking(required, None, &refused.message);
     match (refused.code, place.uri()) {
         (MISSING_CAPABILITY, _) => missing(&required.unwrap_or(Raw::EMPTY_OBJECT)),
         (URL_ELICITATION_REQUIRED, _) => {
-            let url = trunkline_protocol::model::Question::url("", "").required_capability();
-            missing(&url)
+            let page = Question::url("", "");
+            place.ends.lacking(&page.required_capability(), Some(&page), &refused.message)
         }
         (HEADER_MISMATCH | UNSUPPORTED_VERSION, _) => place.failed(
             "upstream_protocol",

@@ -8,9 +8,11 @@ use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::Level;
 use trunkline_protocol::model::Root;
+use trunkline_server::Listener;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
+use super::pages::Pages;
 use super::roots::{KnownRoots, RootsDigest, SessionRoots};
 
 /// Whose a connection is.
@@ -28,12 +30,25 @@ pub(crate) enum Who {
     Call,
 }
 
+impl Who {
+    /// Reports whether somebody is told of changes over connections of this kind.
+    pub(crate) fn is(&self, listener: &Listener) -> bool {
+        match self {
+            Self::Principal(principal) => *principal == listener.principal,
+            Self::Session(session) => listener.session == Some(*session),
+            Self::Everybody => true,
+            Self::Nobody | Self::Call => false,
+        }
+    }
+}
+
 /// One connection to a server: a process, or a session, or for a server without sessions simply the way to it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) input: InputSet,
     pub(crate) roots: Arc<SessionRoots>,
+    pub(crate) pages: Arc<Pages>,
     /// Held by the one call that may be asked something, where there may be only one.
     pub(crate) turn: Semaphore,
     pub(super) began: Instant,
@@ -49,6 +64,13 @@ pub(crate) struct Connection {
     /// Told when the connection is to be looked at or ended.
     stirred: Notify,
     minder: Mutex<Option<AbortHandle>>,
+}
+
+/// What the server of a connection asks outside of calls, or tells of afterwards.
+#[derive(Clone, Debug)]
+pub(super) struct Asides {
+    pub(super) roots: Arc<SessionRoots>,
+    pub(super) pages: Arc<Pages>,
 }
 
 /// A use of a connection, which is not ended meanwhile.
@@ -68,12 +90,14 @@ enum Caller {
 }
 
 impl Connection {
-    pub(super) fn new(client: Client, who: Who, input: InputSet, roots: Arc<SessionRoots>) -> Arc<Self> {
+    pub(super) fn new(client: Client, who: Who, input: InputSet, asides: Asides) -> Arc<Self> {
+        let Asides { roots, pages } = asides;
         let now = Instant::now();
         Arc::new(Self {
             client,
             input,
             roots,
+            pages,
             turn: Semaphore::new(1),
             began: now,
             who: Mutex::new(who),

@@ -4,6 +4,7 @@ use trunkline_client::{BoxFuture, InputHandler, Origin};
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Refusal, Revision};
 
+use super::pages::Pages;
 use super::roots::SessionRoots;
 
 /// What a client can be asked, as far as it makes a difference to a server that keeps sessions.
@@ -74,6 +75,7 @@ impl InputSet {
 pub(super) struct SessionInput {
     pub(super) capabilities: ClientCapabilities,
     pub(super) roots: Arc<SessionRoots>,
+    pub(super) pages: Arc<Pages>,
 }
 
 impl InputHandler for SessionInput {
@@ -91,6 +93,10 @@ impl InputHandler for SessionInput {
                 Box::pin(std::future::ready(Err(refusal)))
             }
         }
+    }
+
+    fn page_done(&self, elicitation_id: &str) {
+        self.pages.done(elicitation_id);
     }
 }
 

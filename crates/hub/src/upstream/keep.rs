@@ -51,12 +51,12 @@ impl Upstream {
         None
     }
 
-    /// Reports whether a server is connected to without anybody calling it: because it is to be there from the start,
-    /// because it is not known yet what it offers, or because somebody is told of its resources' changes.
+    /// Reports whether a server is connected to without anybody calling it: because it is to be there from the start, or
+    /// because it is not known yet what it offers. Whoever watches resources sees to it by itself.
     fn should_be_connected(&self, desk: &Desk) -> bool {
         let is_eager = self.config.load().start == Start::Eager && !desk.is_resting;
         let is_unknown = desk.is_wanted && (desk.catalogue.is_none() || desk.is_inherited);
-        desk.offers() && (is_eager || is_unknown || self.watched.any())
+        desk.offers() && (is_eager || is_unknown)
     }
 
     /// Waits until what the server offers is known, or it is certain that it will not be soon.
@@ -167,7 +167,10 @@ impl Upstream {
         match self.lease_to_hub().await {
             Ok(_) => {
                 self.listed().await;
-                Ok(())
+                // It may have turned out to be of no use, or be gone already.
+                let desk = self.lock();
+                let failure = desk.failure.as_ref().filter(|_| desk.usable().next().is_none());
+                failure.map_or(Ok(()), |failure| Err(failure.reason.clone()))
             }
             // One that is switched off is not connected to, and that is no failure.
             Err(super::Unavailable::Disabled) => Ok(()),

@@ -9,13 +9,14 @@ use trunkline_client::{Client, Error, Limits};
 use trunkline_config::{Reach, ServerConfig, Share};
 use trunkline_protocol::model::Implementation;
 
-use super::connection::{Connection, Lease, Who};
+use super::connection::{Asides, Connection, Lease, Who};
 use super::desk::{Attempt, Desk, Done, Phase};
 use super::input::{InputSet, SessionInput};
 use super::party::{Party, Place};
 use super::roots::{Fits, SessionRoots};
 use super::state::{Failure, Known, Unavailable};
 use super::{Upstream, mind};
+use crate::trail::{Trail, VIA};
 
 /// How a connection for somebody stands.
 enum Look {
@@ -92,6 +93,50 @@ impl Upstream {
                         Some((wait, failure)) => return Err(Unavailable::Failed(failure, wait)),
                         None => self.start(&mut desk, Place::nobodys(), None),
                     },
+                }
+            };
+            self.beat();
+            if let Some(Err(failure)) = came_of(coming).await {
+                return Err(Unavailable::Failed(failure, self.left_alone()));
+            }
+        }
+    }
+
+    /// Finds a connection over which somebody may be told of changes, or makes one. Those who only watch have at most half
+    /// of the connections that there may be, so that calls find room.
+    ///
+    /// # Errors
+    /// As [`Upstream::lease`].
+    pub(super) async fn lease_to_watch(self: &Arc<Self>, who: &Who) -> Result<Lease, Unavailable> {
+        loop {
+            let coming = {
+                let mut desk = self.lock();
+                desk.check()?;
+                if let Some(connection) = desk.usable_to_watch(who).first() {
+                    return Ok(connection.lease_to_hub());
+                }
+                let unclaimed =
+                    desk.usable().find(|connection| connection.is_whose(|who| *who == Who::Nobody));
+                if let Some(connection) = unclaimed {
+                    let lease = connection.lease_to_hub();
+                    connection.claim(who.clone());
+                    connection.stir();
+                    return Ok(lease);
+                }
+                let is_theirs =
+                    |attempt: &&Attempt| [who, &Who::Nobody, &Who::Everybody].contains(&&attempt.place.who);
+                match desk.attempts.iter().find(is_theirs).map(|attempt| attempt.done.clone()) {
+                    Some(done) => done,
+                    None => {
+                        if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
+                            return Err(Unavailable::Failed(failure, wait));
+                        }
+                        let most = self.options.limits.connections_per_server.div_ceil(2).max(1);
+                        if desk.connections.len() + desk.attempts.len() + desk.ending >= most {
+                            return Err(Unavailable::Full(most));
+                        }
+                        self.start(&mut desk, Place { who: who.clone(), input: InputSet::default() }, None)
+                    }
                 }
             };
             self.beat();
@@ -201,17 +246,19 @@ impl Upstream {
         let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
         let roots = SessionRoots::new(known, self.options.limits.roots_within, self.asks_roots.clone());
         tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
-        let connecting = self.connect(&config, place.input, roots.clone());
+        let asides = Asides { roots, pages: Arc::default() };
+        let connecting = self.connect(&config, place.input, asides.clone());
         let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
         let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
         let (tell, done) = watch::channel(None);
+        let who = place.who.clone();
         let task = tokio::spawn(async move {
             let broken = Broken { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
-            let done = upstream.connected(number, outcome, roots, |known| match &party {
+            let done = upstream.connected(number, outcome, asides, |known| match &party {
                 Some(party) => party.place(share, Some(known)),
-                None => nobodys_place(share, known),
+                None => place_of_hub(who, share, known),
             });
             tell.send_replace(Some(done));
             drop(broken);
@@ -227,27 +274,27 @@ impl Upstream {
         &self,
         config: &ServerConfig,
         input: InputSet,
-        roots: Arc<SessionRoots>,
+        Asides { roots, pages }: Asides,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let limits = &self.options.limits;
-        let client = Limits::default();
-        let silent_for = config.timeout.unwrap_or(client.silent_for);
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(Limits {
                 message_bytes: limits.message_bytes,
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
-                silent_for,
-                // A time that somebody chose is not cut short by one that nobody did.
-                call_at_most: client.call_at_most.max(silent_for),
                 // Results are kept by whoever asked for them; here they would be kept twice.
                 cached: 0,
-                ..client
+                // How long a call may take is said with each, since that may change while a connection is there.
+                ..Limits::default()
             })
-            .input(SessionInput { capabilities: input.capabilities(), roots });
+            .list_meta(VIA, Trail::default().and(&self.hub))
+            .input(SessionInput { capabilities: input.capabilities(), roots, pages });
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
+            if let Some(name) = &config.unset {
+                return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
+            }
             // Two programs of one server would be at odds over its port or its files.
             let predecessor = predecessor.upgrade();
             if let Some(program) =
@@ -264,7 +311,7 @@ impl Upstream {
         self: &Arc<Self>,
         number: u64,
         outcome: Result<Client, Error>,
-        roots: Arc<SessionRoots>,
+        asides: Asides,
         place: impl FnOnce(&Known) -> Place,
     ) -> Done {
         let mut desk = self.lock();
@@ -294,7 +341,7 @@ impl Upstream {
             tokio::spawn(client.close());
             return Ok(twin);
         }
-        let connection = Connection::new(client, who, input, roots);
+        let connection = Connection::new(client, who, input, asides);
         // One that nobody has needed is not needed from here on.
         desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());
@@ -342,10 +389,10 @@ impl Drop for Broken {
     }
 }
 
-/// Returns the place of a connection that was made before anybody needed it.
-fn nobodys_place(share: Share, known: &Known) -> Place {
+/// Returns the place of a connection that the hub made by itself: before anybody needed it, or to watch for somebody.
+fn place_of_hub(who: Who, share: Share, known: &Known) -> Place {
     let is_everybodys = share == Share::All || (share == Share::Principal && !known.keeps_sessions);
-    let who = if is_everybodys { Who::Everybody } else { Who::Nobody };
+    let who = if is_everybodys { Who::Everybody } else { who };
     Place { who, input: InputSet::default() }
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 use trunkline_client::{Client, Error, List};
-use trunkline_protocol::Refusal;
+use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::{Members, Refusal};
 
 use crate::limits::HubLimits;
 use crate::registry::Catalogue;
+use crate::trail::{HubId, Trail, circle};
 
 /// Which lists are to be looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,19 +46,28 @@ impl Lists {
     }
 }
 
-/// Lists what a server offers, and says which lists are to be asked for again. Of what cannot be listed that which was known
-/// before counts on, and the reason is noted.
+/// What came of listing what a server offers.
+pub(super) struct Listed {
+    pub(super) catalogue: Catalogue,
+    /// Which lists are to be asked for again.
+    pub(super) failed: Lists,
+    /// That the server is this hub itself, in words.
+    pub(super) circle: Option<String>,
+}
+
+/// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
 pub(super) async fn fetch(
     client: &Client,
     lists: Lists,
     before: &Catalogue,
     limits: &HubLimits,
-) -> (Catalogue, Lists) {
+    hub: &HubId,
+) -> Listed {
     let offered = client.server().capabilities.clone();
     // What was left out of lists that are not looked at now still is.
     let is_kept = |reason: &&String| !lists.have(reason.split(':').next().unwrap_or_default());
     let left_out = before.left_out.iter().filter(is_kept).cloned().collect();
-    let mut taken = Taken { catalogue: before.clone(), left_out, limits };
+    let mut taken = Taken { catalogue: before.clone(), left_out, limits, hub, circle: None };
     taken.catalogue.has_resources = offered.resources.is_some();
     let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
     let has_resources = offered.resources.is_some();
@@ -81,13 +92,19 @@ pub(super) async fn fetch(
         prompts: may_come(&prompts),
         resources: may_come(&resources) || may_come(&templates),
     };
-    if let Some(tools) = tools.and_then(|listed| taken.note("tools", listed)) {
+    if let Some(tools) =
+        tools.and_then(|listed| taken.note("tools", listed, |tool: &Tool| tool.meta.as_ref()))
+    {
         taken.catalogue.tools = tools;
     }
-    if let Some(prompts) = prompts.and_then(|listed| taken.note("prompts", listed)) {
+    if let Some(prompts) =
+        prompts.and_then(|listed| taken.note("prompts", listed, |prompt: &Prompt| prompt.meta.as_ref()))
+    {
         taken.catalogue.prompts = prompts;
     }
-    if let Some(resources) = resources.and_then(|listed| taken.note("resources", listed)) {
+    if let Some(resources) = resources
+        .and_then(|listed| taken.note("resources", listed, |resource: &Resource| resource.meta.as_ref()))
+    {
         taken.catalogue.resources = resources;
     }
     // Many servers that have resources know nothing of templates.
@@ -95,29 +112,48 @@ pub(super) async fn fetch(
         taken.catalogue.templates = Arc::default();
     }
     let templates = templates.filter(|listed| !is_unknown_method(listed));
-    if let Some(templates) = templates.and_then(|listed| taken.note("resource templates", listed)) {
+    if let Some(templates) = templates.and_then(|listed| {
+        taken.note("resource templates", listed, |template: &ResourceTemplate| template.meta.as_ref())
+    }) {
         taken.catalogue.templates = templates;
     }
     taken.catalogue.left_out = Arc::new(taken.left_out);
-    (taken.catalogue, failed)
+    Listed { catalogue: taken.catalogue, failed, circle: taken.circle }
 }
 
 struct Taken<'l> {
     catalogue: Catalogue,
     left_out: Vec<String>,
     limits: &'l HubLimits,
+    hub: &'l HubId,
+    circle: Option<String>,
 }
 
 impl Taken<'_> {
-    fn note<T: Clone>(&mut self, what: &str, listed: Result<Arc<List<T>>, Error>) -> Option<Arc<Vec<T>>> {
+    fn note<T: Clone>(
+        &mut self,
+        what: &str,
+        listed: Result<Arc<List<T>>, Error>,
+        meta: fn(&T) -> Option<&Members>,
+    ) -> Option<Arc<Vec<T>>> {
         match listed {
             Ok(list) => {
                 let left_out = list.left_out.iter().take(self.limits.list_items.min(100));
                 self.left_out.extend(left_out.map(|item| format!("{what}: {}: {}", item.name, item.reason)));
-                Some(Arc::new(list.iter().map(|item| T::clone(item)).collect()))
+                let is_own = |item: &T| Trail::of(meta(item)).check(self.hub).is_err();
+                let (back, kept): (Vec<T>, Vec<T>) = list.iter().map(|item| T::clone(item)).partition(is_own);
+                if !back.is_empty() {
+                    let problem = "would lead back to this hub, which is among the servers of that one";
+                    tracing::warn!(count = back.len(), what, "what a server has would lead back to this hub");
+                    self.left_out.push(format!("{what}: {} of them {problem}", back.len()));
+                }
+                Some(Arc::new(kept))
             }
             Err(error) => {
                 tracing::warn!(%error, what, "a list could not be taken over");
+                if let Error::Refused(refused) = &error {
+                    self.circle = circle(refused).map(str::to_owned).or(self.circle.take());
+                }
                 self.left_out.push(format!("{what}: {error}"));
                 None
             }

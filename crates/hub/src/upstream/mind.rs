@@ -118,20 +118,22 @@ impl Again {
         lists: Lists,
         announced: Lists,
     ) {
-        let Some((before, options)) = upstream
-            .upgrade()
-            .map(|upstream| (upstream.lock().listing_before(connection.input), upstream.options.clone()))
-        else {
+        let Some((before, options, hub)) = upstream.upgrade().map(|upstream| {
+            let before = upstream.lock().listing_before(connection.input);
+            (before, upstream.options.clone(), upstream.hub.clone())
+        }) else {
             return;
         };
         let lists = lists.and(self.lists);
         if !lists.is_none() {
             let before = before.unwrap_or_default();
-            let listing = Box::pin(listing::fetch(&connection.client, lists, &before, &options.limits));
-            let (listed, failed) = listing.await;
-            self.lists = failed;
-            if let Some(upstream) = upstream.upgrade() {
-                upstream.take_catalogue(connection, listed, announced);
+            let listing = listing::fetch(&connection.client, lists, &before, &options.limits, &hub);
+            let listed = Box::pin(listing).await;
+            self.lists = listed.failed;
+            match (upstream.upgrade(), listed.circle) {
+                (Some(upstream), Some(circle)) => return upstream.renounce(connection, circle),
+                (Some(upstream), None) => upstream.take_catalogue(connection, listed.catalogue, announced),
+                (None, _) => {}
             }
         }
         self.set_time(upstream);

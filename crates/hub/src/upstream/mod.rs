@@ -12,6 +12,7 @@ mod keep;
 mod lease;
 mod listing;
 mod mind;
+mod pages;
 mod party;
 mod roots;
 mod state;
@@ -30,15 +31,17 @@ use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 
 use self::connection::Connection;
-pub(crate) use self::connection::Lease;
+pub(crate) use self::connection::{Lease, Who};
 use self::desk::{Desk, Phase};
+pub(crate) use self::input::InputSet;
 pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
-use self::watch::Watched;
+use self::watch::Watches;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
+use crate::trail::HubId;
 
 /// How long a program that is to end is waited for, beyond the calls that it may finish.
 const CLOSES_WITHIN: Duration = Duration::from_secs(10);
@@ -48,6 +51,8 @@ pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
+    /// Whose server it is.
+    hub: HubId,
     /// The server itself, if it is part of the hub.
     in_process: Option<Arc<dyn Handler>>,
     desk: Mutex<Desk>,
@@ -55,7 +60,7 @@ pub(crate) struct Upstream {
     pulse: channel::Sender<u64>,
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
-    watched: Watched,
+    watches: Watches,
     /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
     /// be answered at the next time.
     trouble: ArcSwapOption<String>,
@@ -72,8 +77,8 @@ pub(crate) struct Upstream {
 pub(crate) enum Told {
     /// What it offers may be different; it has said so itself of these lists.
     Offers(Lists),
-    /// The content of a resource is.
-    Updated(String),
+    /// The content of a resource is, for those who share these connections.
+    Updated(String, Who),
 }
 
 type TellFn = dyn Fn(Told) + Send + Sync;
@@ -83,6 +88,7 @@ impl Upstream {
     pub(crate) fn new(
         config: ServerConfig,
         options: Arc<HubOptions>,
+        hub: HubId,
         before: Option<&Arc<Self>>,
         tell: Arc<TellFn>,
     ) -> Arc<Self> {
@@ -100,10 +106,11 @@ impl Upstream {
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
+            hub,
             desk: Mutex::new(desk),
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
-            watched: Watched::default(),
+            watches: Watches::default(),
             trouble: ArcSwapOption::empty(),
             successor: OnceLock::new(),
             predecessor: before.map(Arc::downgrade).unwrap_or_default(),
@@ -114,13 +121,18 @@ impl Upstream {
             // It is replaced once.
             let _ = before.successor.set(upstream.clone());
         }
-        let tasks = [keep::spawn(&upstream), watch::spawn(&upstream)];
-        upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        let keeping = keep::spawn(&upstream);
+        upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(keeping);
         upstream
     }
 
     pub(crate) fn name(&self) -> &ServerName {
         &self.name
+    }
+
+    /// Returns whose server it is.
+    pub(crate) fn hub(&self) -> &HubId {
+        &self.hub
     }
 
     pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {
@@ -141,6 +153,8 @@ impl Upstream {
             if before.enabled != enabled {
                 desk.is_enabled = enabled;
             }
+            // How long a connection may be unused may be another time now.
+            desk.connections.iter().for_each(|connection| connection.stir());
         });
     }
 

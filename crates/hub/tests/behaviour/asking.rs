@@ -11,7 +11,9 @@ use trunkline_client::{Call, Client};
 use trunkline_hub::Hub;
 
 use crate::refusing::{calls, hub, outcome};
-use crate::support::{Answers, NEW, OLD, Says, Script, Town, client, front, said, somebody, within};
+use crate::support::{
+    Answers, NEW, OLD, Says, Script, Town, client, eager, front, said, script, somebody, within,
+};
 
 const BOTH: [Revision; 2] = [OLD, NEW];
 
@@ -47,11 +49,21 @@ async fn several_choices_are_refused_with_a_sentence_to_whoever_knows_only_one()
                 assert!(got["result"].is_object(), "{down}: {got}");
                 continue;
             }
-            let sentence = "the client cannot be asked for elicitation/create: revision 2025-06-18 has no form fields \
-                            with several choices";
+            let sentence = "upstream `a`, which speaks 2026-07-28: the client cannot be asked for elicitation/create: revision \
+                            2025-06-18 has no form fields with several choices: use a client that speaks 2025-11-25 or a newer \
+                            revision";
             let said = got["result"]["content"][0]["text"].as_str().or(got["message"].as_str()).unwrap();
             assert_eq!(said, sentence);
             assert!(got["result"]["isError"] == true || got["code"] == -32603, "{got}");
+            let gap = json!({
+                "reason": "unbridgeable",
+                "feature": "form fields with several choices",
+                "downstream": "2025-06-18",
+                "upstream": "2026-07-28",
+                "requiredCapabilities": { "elicitation": { "form": {} } },
+            });
+            let data = got.get("data").unwrap_or(&got["result"]["_meta"]["trunkline/unbridgeable"]);
+            assert_eq!(*data, gap, "{got}");
         }
         assert_eq!(answers.asked().len(), if down >= OLD { 2 } else { 0 });
     }
@@ -155,15 +167,7 @@ async fn a_page_that_a_modern_server_goes_on_asking_for_is_opened_once_and_its_e
             "inputRequests": { "k": { "method": "elicitation/create", "params": params } } }))
     })
     .await;
-    let (ours, mut peer) = trunkline_client::transport::memory(64);
-    let front = front(&hub);
-    tokio::spawn(async move { front.channel(ours, somebody("ada")).await.map(drop) });
-    let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
-    send(&mut peer, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": OLD.as_str(), "capabilities": capabilities, "clientInfo": { "name": "c", "version": "1" } } }))
-    .await;
-    receive(&mut peer).await;
-    send(&mut peer, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let mut peer = by_hand(&hub, "ada").await;
     let call = json!({ "name": "a__t", "arguments": {} });
     send(&mut peer, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
     let question = receive(&mut peer).await;
@@ -188,6 +192,82 @@ async fn a_page_that_a_modern_server_goes_on_asking_for_is_opened_once_and_its_e
     assert_eq!(calls.len(), 4);
     for again in &calls[1..] {
         assert_eq!(again["params"]["inputResponses"]["k"], json!({ "action": "accept" }), "{again}");
+    }
+}
+
+/// Connects a client of 2025-11-25 by hand, that can be shown pages.
+async fn by_hand(hub: &Hub, who: &str) -> MemoryChannel {
+    let (ours, mut peer) = trunkline_client::transport::memory(64);
+    let (front, who) = (front(hub), somebody(who));
+    tokio::spawn(async move { front.channel(ours, who).await.map(drop) });
+    let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
+    send(&mut peer, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": OLD.as_str(), "capabilities": capabilities, "clientInfo": { "name": "c", "version": "1" } } }))
+    .await;
+    receive(&mut peer).await;
+    send(&mut peer, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    peer
+}
+
+/// Calls the tool, and agrees to open the page that it asks for; returns what the page is called here.
+async fn agree_to_page(peer: &mut MemoryChannel) -> Value {
+    let call = json!({ "name": "a__t", "arguments": {} });
+    send(peer, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
+    let question = receive(peer).await;
+    assert_eq!(question["params"]["mode"], "url", "{question}");
+    send(peer, &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept" } })).await;
+    question["params"]["elicitationId"].clone()
+}
+
+#[tokio::test]
+async fn that_a_user_is_done_at_a_page_is_told_to_the_client_that_was_asked_and_to_no_other() {
+    // Each call asks for a page of its own, and is over as soon as the user agrees.
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (heard, opener) = script(move |peer, message| match message["method"].as_str() {
+        Some("tools/call") => {
+            let number = calls.fetch_add(1, Ordering::SeqCst);
+            let params = json!({ "mode": "url", "elicitationId": format!("e{number}"), "url": "https://x.example/", "message": "?" });
+            let id = json!({ "number": number, "call": message["id"] }).to_string();
+            peer.say(json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }));
+            Says::Nothing
+        }
+        None => {
+            let id: Value = serde_json::from_str(message["id"].as_str().unwrap()).unwrap();
+            peer.answer(&json!({ "id": id["call"] }), said("welcome"));
+            Says::Nothing
+        }
+        _ => Says::AsUsual,
+    });
+    let town = Town::default();
+    town.script("a", opener, OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a")])).await;
+    let (mut ada, mut other, mut bob) =
+        (by_hand(&hub, "ada").await, by_hand(&hub, "ada").await, by_hand(&hub, "bob").await);
+    let mut pages = Vec::new();
+    for peer in [&mut ada, &mut other] {
+        let page = agree_to_page(peer).await;
+        let answer = receive(peer).await;
+        assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(2), &json!("welcome")));
+        pages.push(page);
+    }
+    // Both are over the same connection, in which the server tells of the second page first.
+    let done = |id: &str| {
+        heard.say(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id } }));
+    };
+    done("e1");
+    let complete = receive(&mut other).await;
+    assert_eq!(complete["method"], "notifications/elicitation/complete");
+    assert_eq!(complete["params"], json!({ "elicitationId": pages[1] }));
+    done("e1");
+    done("nobody's");
+    done("e0");
+    let complete = receive(&mut ada).await;
+    assert_eq!(complete["params"], json!({ "elicitationId": pages[0] }), "told once, and of its own page");
+    // Whoever was not asked has heard nothing: the next thing that it hears is the answer to what it asks now.
+    for peer in [&mut ada, &mut other, &mut bob] {
+        send(peer, &json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" })).await;
+        assert_eq!(receive(peer).await["id"], 9);
     }
 }
 

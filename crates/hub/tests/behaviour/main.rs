@@ -12,6 +12,7 @@ mod addresses;
 mod asking;
 mod attribution;
 mod by_hand;
+mod circles;
 mod connecting;
 mod content;
 mod listing;

@@ -143,7 +143,14 @@ async fn a_capability_that_the_caller_lacks_is_named() {
         assert!(text.contains(word), "{text}");
     }
     let got = outcome(&client, read).await;
-    assert_eq!((&got["code"], &got["data"]["requiredCapabilities"]), (&json!(-32603), &required), "{got}");
+    let gap = json!({
+        "reason": "unbridgeable",
+        "feature": "elicitation.url",
+        "downstream": OLD.as_str(),
+        "upstream": NEW.as_str(),
+        "requiredCapabilities": required,
+    });
+    assert_eq!((&got["code"], &got["data"]), (&json!(-32603), &gap), "{got}");
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use trunkline_config::Pattern;
 use trunkline_hub::{Hub, HubLimits, State, Switch};
 
 use crate::support::{
-    NEW, OLD, Says, Script, Town, eager, lazy, moved, names, parrot, parrots, plain, quick, say, script,
-    tools, until, within,
+    NEW, OLD, Says, Script, Town, eager, gated, lazy, moved, names, parrot, parrots, plain, quick, say,
+    script, tools, until, within,
 };
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn a_server_that_is_replaced_by_one_that_never_comes_up_loses_its_tools() 
 #[tokio::test]
 async fn a_call_that_runs_at_a_server_that_is_removed_may_finish() {
     let town = Town::default();
-    let (server, gate) = crate::support::gated();
+    let (server, gate) = gated();
     for (name, revision) in [("old", OLD), ("new", NEW)] {
         town.settle(name, &server, revision);
     }
@@ -336,4 +336,34 @@ async fn a_slow_newcomer_keeps_nobody_waiting_who_was_given_a_list_before() {
     let are_there = || ["new", "off"].iter().all(|name| hub.status_of(name).unwrap().tools == 1);
     while within(changes.next()).await != Some(Change::Tools) || !are_there() {}
     assert_eq!(tools(&client).await, ["a__t", "new__t", "off__t"]);
+}
+
+#[tokio::test]
+async fn other_times_count_for_connections_that_there_are() {
+    let town = Town::default();
+    let (server, gate) = gated();
+    town.settle("a", &server, OLD);
+    let hub = town.hub();
+    let with = |timeout: Option<u64>, idle: Duration| {
+        let mut config = lazy("a");
+        (config.timeout, config.idle) = (timeout.map(Duration::from_millis), Some(idle));
+        vec![config]
+    };
+    let long = Duration::from_secs(3600);
+    within(hub.set_servers(with(Some(20), long))).await;
+    let client = plain(&hub, NEW).await;
+    let late = say(&client, "a__wait").await;
+    assert!(late.contains("no answer within"), "{late}");
+
+    // A time that is taken away again cuts no call short.
+    within(hub.set_servers(with(None, long))).await;
+    let call = tokio::spawn(async move { say(&client, "a__wait").await });
+    gate.waiting(1).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    gate.open();
+    assert_eq!(within(call).await.unwrap(), "waited");
+    assert_eq!((town.visits("a"), hub.status_of("a").unwrap().connections), (1, 1));
+
+    within(hub.set_servers(with(None, Duration::from_millis(1)))).await;
+    until(|| hub.status_of("a").unwrap().connections == 0).await;
 }

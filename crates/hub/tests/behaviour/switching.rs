@@ -134,3 +134,20 @@ async fn a_server_that_was_switched_off_by_hand_stays_off_when_something_else_of
     hub.toggle("a", Switch::On).unwrap();
     assert_eq!(tools(&client).await, ["a__t"]);
 }
+
+#[tokio::test]
+async fn a_server_that_lacks_a_variable_cannot_be_used_even_if_it_is_switched_on() {
+    let town = Town::default();
+    town.settle("a", &parrots(&["t"]), OLD);
+    let hub = town.hub();
+    let mut config = lazy("a");
+    (config.enabled, config.unset) = (false, Some("TOKEN".to_owned()));
+    within(hub.set_servers(vec![config])).await;
+    hub.toggle("a", Switch::On).unwrap();
+    let failed = within(hub.connect("a")).await.unwrap_err().to_string();
+    assert!(failed.contains("the variable `TOKEN`"), "{failed}");
+    assert_eq!(town.visits("a"), 0);
+    // Once it has a value, the configuration is another.
+    within(hub.set_servers(vec![eager("a")])).await;
+    assert_eq!(say(&plain(&hub, NEW).await, "a__t").await, "t");
+}

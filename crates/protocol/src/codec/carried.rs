@@ -1,4 +1,4 @@
-use crate::json::{MalformedJson, Members, Raw, Writer};
+use crate::json::{JsonKind, MalformedJson, Members, Raw, Writer};
 use crate::meta;
 use crate::method::Method;
 use crate::model::{CacheHint, CallToolResult, CompleteResult, GetPromptResult, ReadResult};
@@ -65,7 +65,7 @@ impl Carried {
 
     /// Reads the result for a reader who would not understand all of it as it is. What cannot be read is left to the reader.
     fn said_anew(&self, dialect: &Dialect) -> Option<Reply> {
-        if dialect.revision() >= self.from {
+        if self.is_understood_by(dialect) {
             return None;
         }
         let raw = self.members.to_raw();
@@ -76,6 +76,16 @@ impl Carried {
             Method::Complete => CompleteResult::read(&raw).ok().map(Reply::Complete),
             _ => None,
         }
+    }
+
+    /// Reports whether a reader knows everything that the result can say, by what the two revisions have words for.
+    fn is_understood_by(&self, dialect: &Dialect) -> bool {
+        let has_words = |structured: &Raw| {
+            dialect.structured_any || (dialect.structured && structured.kind() == JsonKind::Object)
+        };
+        dialect.revision() >= self.from
+            || (dialect.understands_content_of(Dialect::of(self.from))
+                && self.members.get("structuredContent").is_none_or(has_words))
     }
 
     fn write_as_it_is(&self, dialect: &Dialect, writer: &mut Writer) {
@@ -90,6 +100,55 @@ impl Carried {
                 false => CacheHint::read(&self.members),
             };
             hint.write_members(dialect, writer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::write_reply;
+    use super::*;
+
+    fn written(result: &str, from: Revision, to: Revision) -> String {
+        let result = Raw::parse(result.to_owned()).unwrap();
+        let carried = Carried::new(Method::ToolsCall, from, &result).unwrap();
+        let mut writer = Writer::with_capacity(64);
+        write_reply(&Reply::Carried(carried), Dialect::of(to), &Raw::EMPTY_OBJECT, &mut writer);
+        writer.into_string()
+    }
+
+    #[test]
+    fn a_result_is_said_anew_only_for_who_would_not_understand_it() {
+        use Revision as R;
+        let link = r#"{"type":"resource_link","uri":"x:1","name":"n"}"#;
+        for (result, from, to, expected) in [
+            // In another order than ours, so that it can be seen that nobody has read it.
+            (
+                r#"{"resultType":"complete","isError":false,"content":[{"text":"a","type":"text"}],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#.to_owned(),
+                R::V2026_07_28,
+                R::V2025_11_25,
+                r#"{"isError":false,"content":[{"text":"a","type":"text"}]}"#.to_owned(),
+            ),
+            (
+                format!(r#"{{"structuredContent":{{"a":1}},"content":[{link}]}}"#),
+                R::V2026_07_28,
+                R::V2025_11_25,
+                format!(r#"{{"structuredContent":{{"a":1}},"content":[{link}]}}"#),
+            ),
+            (
+                r#"{"structuredContent":[1],"content":[]}"#.to_owned(),
+                R::V2026_07_28,
+                R::V2025_11_25,
+                r#"{"content":[],"structuredContent":{"result":[1]}}"#.to_owned(),
+            ),
+            (
+                format!(r#"{{"content":[{link}]}}"#),
+                R::V2025_06_18,
+                R::V2025_03_26,
+                r#"{"content":[{"type":"text","text":"n — x:1"}]}"#.to_owned(),
+            ),
+        ] {
+            assert_eq!(written(&result, from, to), expected, "{from} to {to}");
         }
     }
 }

@@ -83,6 +83,15 @@ impl Dialect {
     pub const fn revision(&self) -> Revision {
         self.revision
     }
+
+    /// Reports whether a reader of this dialect understands every block of content that another can say.
+    pub(super) fn understands_content_of(&self, other: &Self) -> bool {
+        let words = |dialect: &Self| {
+            let Self { title, icons, entity_meta, last_modified, audio, resource_link, .. } = *dialect;
+            [title, icons, entity_meta, last_modified, audio, resource_link]
+        };
+        words(self).into_iter().zip(words(other)).all(|(ours, theirs)| ours || !theirs)
+    }
 }
 
 #[cfg(test)]
@@ -94,6 +103,20 @@ mod tests {
         for (revision, dialect) in Revision::ALL.into_iter().zip(Dialect::ALL) {
             assert_eq!(Dialect::of(revision), dialect);
             assert_eq!(dialect.revision(), revision);
+        }
+    }
+
+    #[test]
+    fn content_of_the_same_words_is_understood_across_revisions() {
+        let understands = |reader, maker| Dialect::of(reader).understands_content_of(Dialect::of(maker));
+        for (reader, maker, expected) in [
+            (Revision::V2025_11_25, Revision::V2026_07_28, true),
+            (Revision::V2026_07_28, Revision::V2024_11_05, true),
+            (Revision::V2025_06_18, Revision::V2025_11_25, false),
+            (Revision::V2025_03_26, Revision::V2025_06_18, false),
+            (Revision::V2024_11_05, Revision::V2025_03_26, false),
+        ] {
+            assert_eq!(understands(reader, maker), expected, "{reader} of {maker}");
         }
     }
 }

@@ -58,23 +58,33 @@ impl Members {
             });
         }
         let mut fault = None;
-        let members = Self::scan(&mut scanner, text, &mut fault);
+        let members = Self::scan_by(&mut scanner, text, &mut fault, |scanner, _| scanner.value());
         scanner.end().map_err(|_| MalformedJson::Syntax)?;
         fault.map_or(Ok(members), Err)
     }
 
-    /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
+    /// Reads the object that comes next, whose values may not have equal keys either; the first thing wrong with it other
+    /// than its grammar is put into `fault`.
     pub(crate) fn scan(
         scanner: &mut Scanner<'_>,
         text: &ByteString,
         fault: &mut Option<MalformedJson>,
+    ) -> Self {
+        Self::scan_by(scanner, text, fault, Scanner::distinct_value)
+    }
+
+    fn scan_by<'a>(
+        scanner: &mut Scanner<'a>,
+        text: &ByteString,
+        fault: &mut Option<MalformedJson>,
+        take: impl Fn(&mut Scanner<'a>, &mut Option<MalformedJson>) -> Option<Raw>,
     ) -> Self {
         let mut members = Collector::new();
         scanner.open_object();
         let mut first = true;
         while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
-            let Some(value) = scanner.value() else { break };
+            let Some(value) = take(scanner, fault) else { break };
             members.add(key.share(text), value, fault);
         }
         members.members

@@ -3,11 +3,13 @@
 //! A value that nobody changes is copied verbatim, so numbers keep their digits and objects their order. Equal keys in
 //! one object are refused, because two readers of one message must never see two different things.
 
+mod distinct;
 mod members;
 mod raw;
 mod scan;
 mod writer;
 
+pub(crate) use self::distinct::Keys;
 pub(crate) use self::members::{COMMON, Collector};
 pub use self::members::{MalformedJson, Members};
 pub use self::raw::{JsonKind, Raw};

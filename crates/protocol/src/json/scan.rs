@@ -47,6 +47,17 @@ impl Key<'_> {
     }
 }
 
+impl<'a> Key<'a> {
+    /// Returns the key as what was read.
+    #[inline]
+    pub(crate) fn read(self) -> Cow<'a, str> {
+        match self {
+            Self::Known(key) => Cow::Borrowed(key),
+            Self::Other(key) => key,
+        }
+    }
+}
+
 impl Deref for Key<'_> {
     type Target = str;
 
@@ -231,6 +242,16 @@ impl<'a> Scanner<'a> {
         self.peek();
         let start = self.at;
         if self.skip() { self.text.get(start..self.at) } else { None }
+    }
+
+    /// Takes the next value whole, whose end the walk that is given finds.
+    #[inline]
+    pub(super) fn value_by(&mut self, walk: impl FnOnce(&mut Self)) -> Option<Raw> {
+        self.peek();
+        let start = self.at;
+        walk(self);
+        let text = if self.failure.is_none() { self.text.get(start..self.at) } else { None };
+        text.map(|text| Raw::trusted(self.text.slice_ref(text)))
     }
 
     /// Takes the string that comes next, as it stands between its quotes.

@@ -12,7 +12,7 @@ use trunkline_protocol::model::{
 use trunkline_protocol::{Members, Raw, Refusal};
 
 use super::context::Context;
-use super::given::{Given, Put};
+use super::given::{Answered, Given, Put};
 use super::shared::Shared;
 
 /// A question to the caller's user, model or host, and how its answer is read.
@@ -202,8 +202,8 @@ pub enum AskError {
     /// Two open questions have the same key.
     #[error("a question with the key `{0}` is already open")]
     KeyInUse(String),
-    /// The call or its session ended before an answer came.
-    #[error("the caller is gone")]
+    /// The call or its session ended before an answer came, or the client has ended its side and can send none.
+    #[error("the client is gone, or can answer no more")]
     Ended,
 }
 
@@ -240,9 +240,12 @@ pub(crate) struct Asking<T> {
 
 enum AskState<T> {
     New(Option<Ask<T>>),
-    Open { key: String, read: fn(Given) -> Result<T, AskError> },
+    Open { key: String, read: fn(Given) -> Result<T, AskError>, repeats: usize },
     Over,
 }
+
+/// How often a question is put again whose answer does not fit it.
+const MOST_REPEATS: usize = 2;
 
 impl<T> Asking<T> {
     pub(crate) fn new(shared: Arc<Shared>, ask: Ask<T>) -> Self {
@@ -255,25 +258,52 @@ impl<T> Future for Asking<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let AskState::New(ask) = &mut this.state {
-            let Some(ask) = ask.take() else { return Poll::Pending };
-            match this.shared.put(ask.key, ask.question, ask.early) {
-                Ok(Put::Open(key)) => this.state = AskState::Open { key, read: ask.read },
-                Ok(Put::Answered(given)) => {
-                    this.state = AskState::Over;
-                    return Poll::Ready((ask.read)(given));
+        loop {
+            let (answered, read, repeats) = match &mut this.state {
+                AskState::New(ask) => {
+                    let Some(ask) = ask.take() else { return Poll::Pending };
+                    let answered = match this.shared.put(ask.key, ask.question, ask.early) {
+                        Ok(Put::Open(key)) => {
+                            this.state = AskState::Open { key, read: ask.read, repeats: 0 };
+                            continue;
+                        }
+                        Ok(Put::Answered(answered)) => Ok(answered),
+                        Err(error) => Err(error),
+                    };
+                    (answered, ask.read, 0)
                 }
-                Err(error) => {
-                    this.state = AskState::Over;
-                    return Poll::Ready(Err(error));
+                AskState::Open { key, read, repeats } => {
+                    (std::task::ready!(this.shared.poll_answer(key, cx)), *read, *repeats)
                 }
+                AskState::Over => return Poll::Pending,
+            };
+            this.state = AskState::Over;
+            match answered.and_then(|answered| this.settle(answered, read, repeats)) {
+                Ok(Some(answer)) => return Poll::Ready(Ok(answer)),
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        let AskState::Open { key, read } = &this.state else { return Poll::Pending };
-        let given = std::task::ready!(this.shared.poll_answer(key, cx));
-        let outcome = given.and_then(*read);
-        this.state = AskState::Over;
-        Poll::Ready(outcome)
+    }
+}
+
+impl<T> Asking<T> {
+    /// Reads what came, or puts the question again if that does not fit it and may be a slip.
+    fn settle(
+        &mut self,
+        answered: Answered,
+        read: fn(Given) -> Result<T, AskError>,
+        repeats: usize,
+    ) -> Result<Option<T>, AskError> {
+        let Answered { key, question, given } = answered;
+        match given.and_then(read) {
+            Err(AskError::Malformed(_)) if repeats < MOST_REPEATS => {
+                self.shared.put_again(key.clone(), question)?;
+                self.state = AskState::Open { key, read, repeats: repeats + 1 };
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod context;
 mod given;
 mod note;
 mod outcome;
+mod page;
 mod questions;
 mod running;
 mod shared;
@@ -20,6 +21,8 @@ pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, o
 pub use self::caller::Caller;
 pub use self::context::Context;
 pub use self::outcome::{BoxFuture, Call, Continuation, Handler, Outcome, Round};
+pub use self::page::PageDone;
+pub(crate) use self::page::page_done;
 pub(crate) use self::running::{Running, Step};
 pub(crate) use self::shared::Shared;
 pub(crate) use self::surroundings::{SessionKeep, Surroundings};

@@ -6,7 +6,7 @@ use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::Question;
 
 use super::ask::{Ask, AskError, Asking, Early};
-use super::given::{Given, Put};
+use super::given::{Answered, Given, Put};
 use super::shared::{Shared, UNDECLARED, wake};
 use super::state::{Asked, State};
 
@@ -22,25 +22,34 @@ impl Shared {
             state.unnamed += 1;
             unnamed_key(state.unnamed)
         });
-        if state.asked.iter().any(|asked| asked.key == key) {
-            return Err(AskError::KeyInUse(key));
-        }
+        state.check_unused(&key)?;
         let given = state.answers.iter().position(|(given, _)| *given == key);
         if let Some(at) = given.filter(|_| early == Early::Counts) {
             let (key, raw) = state.answers.remove(at);
             // A malformed answer is not an error: the question is simply put again.
             if let Ok(answer) = question.read_answer(&raw) {
                 if let Some(used) = &mut state.used {
-                    used.push((key, raw.clone()));
+                    used.push((key.clone(), raw.clone()));
                 }
-                return Ok(Put::Answered(Given { answer, raw }));
+                return Ok(Put::Answered(Answered { key, question, given: Ok(Given { answer, raw }) }));
             }
         }
-        state.check_supported(&question)?;
-        state.asked.push(Asked { key: key.clone(), question, sent: false, answer: None, asker: None });
+        state.open(key.clone(), question)?;
         // A handler may ask from a task of its own, whose polls the exchange does not see.
         wake(state.exchange.take(), state);
         Ok(Put::Open(key))
+    }
+
+    /// Puts a question once more whose answer was no use.
+    pub(crate) fn put_again(&self, key: String, question: Question) -> Result<(), AskError> {
+        let mut state = self.lock();
+        if let Some(used) = &mut state.used {
+            // Or the call would be given it again when it is replayed.
+            used.retain(|(used, _)| *used != key);
+        }
+        state.open(key, question)?;
+        wake(state.exchange.take(), state);
+        Ok(())
     }
 
     /// Checks, before any of them is put, that questions which belong together can all be put.
@@ -70,7 +79,11 @@ impl Shared {
         Ok(())
     }
 
-    pub(crate) fn poll_answer(&self, key: &str, cx: &mut TaskContext<'_>) -> Poll<Result<Given, AskError>> {
+    pub(crate) fn poll_answer(
+        &self,
+        key: &str,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Result<Answered, AskError>> {
         let mut state = self.lock();
         let Some(at) = state.asked.iter().position(|asked| asked.key == key) else {
             return Poll::Ready(Err(AskError::Ended));
@@ -80,8 +93,8 @@ impl Shared {
             asked.asker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let answer = state.asked.remove(at).answer;
-        Poll::Ready(answer.unwrap_or(Err(AskError::Ended)))
+        let Asked { key, question, answer, .. } = state.asked.remove(at);
+        Poll::Ready(Ok(Answered { key, question, given: answer.unwrap_or(Err(AskError::Ended)) }))
     }
 
     /// Puts questions whose answers are kept for the next time that the handler is called.
@@ -132,6 +145,22 @@ impl Shared {
 }
 
 impl State {
+    fn check_unused(&self, key: &str) -> Result<(), AskError> {
+        match self.asked.iter().any(|asked| asked.key == key) {
+            true => Err(AskError::KeyInUse(key.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a question for the exchange to put.
+    fn open(&mut self, key: String, question: Question) -> Result<(), AskError> {
+        self.check_unused(&key)?;
+        self.check_supported(&question)?;
+        let question = question.suited_to(&self.caller.capabilities(), Dialect::of(self.caller.revision));
+        self.asked.push(Asked { key, question, sent: false, answer: None, asker: None });
+        Ok(())
+    }
+
     /// Checks that the caller can be asked a question, and that its revision has words for it.
     fn check_supported(&self, question: &Question) -> Result<(), AskError> {
         if !question.allowed_by(&self.caller.capabilities()) {

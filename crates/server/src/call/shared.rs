@@ -110,10 +110,12 @@ impl Shared {
     pub(crate) fn note_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let mut state = self.lock();
         let wanted = state.parked || state.caller.progress_token.is_some();
-        // Progress that does not advance would break the caller's expectation that it only rises.
-        if !wanted || progress.is_nan() || progress <= state.progress {
+        // Progress that does not advance would break the caller's expectation that it only rises; and JSON has no word for
+        // what is not finite.
+        if !wanted || !progress.is_finite() || progress <= state.progress {
             return;
         }
+        let total = total.filter(|total| total.is_finite());
         state.progress = progress;
         let note = Note::Progress { progress, total, message };
         let full = state.notes.len() >= MOST_NOTES;
@@ -296,6 +298,13 @@ impl Shared {
     pub(crate) fn offer_kept_answers(&self, kept: Vec<(String, Raw)>) {
         let mut state = self.lock();
         state.answers.splice(0..0, kept);
+    }
+
+    /// Leaves out of questions what the caller did not say that it takes.
+    pub(crate) fn suited(&self, questions: Vec<(String, Question)>) -> Vec<(String, Question)> {
+        let (client, revision) = self.with_caller(|caller| (caller.capabilities(), caller.revision));
+        let suited = |question: Question| question.suited_to(&client, Dialect::of(revision));
+        questions.into_iter().map(|(key, question)| (key, suited(question))).collect()
     }
 
     /// Finds the first question that the caller cannot be asked.

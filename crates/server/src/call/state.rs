@@ -40,6 +40,8 @@ pub(super) struct Talk {
     /// Answers that were used, kept while the call may have to be replayed from its start.
     pub(super) used: Option<Vec<(String, Raw)>>,
     pub(super) asked: Vec<Asked>,
+    /// What the client knows the pages by that it was asked to open, by key.
+    pub(super) pages: Vec<(String, String)>,
     pub(super) unnamed: usize,
     pub(super) notes: VecDeque<Note>,
     pub(super) progress: f64,
@@ -98,6 +100,7 @@ impl Talk {
         answers: Vec::new(),
         used: None,
         asked: Vec::new(),
+        pages: Vec::new(),
         unnamed: 0,
         notes: VecDeque::new(),
         progress: f64::NEG_INFINITY,

@@ -1,8 +1,9 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_session::{SessionId, SessionRecord};
 
+use crate::change::Subscription;
 use crate::core::Core;
 use crate::env::Env;
 use crate::roots::{SessionRoots, introduced};
@@ -39,6 +40,8 @@ pub(crate) struct SessionKeep {
     pub(crate) bags: OwnBags,
     pub(crate) roots: SessionRoots,
     pub(crate) env: Env,
+    /// What tells the client of changes, once something does.
+    voice: Mutex<Weak<Subscription>>,
 }
 
 impl SessionKeep {
@@ -53,6 +56,19 @@ impl SessionKeep {
             bags: OwnBags::new(record.id, bag, core.states.clone()),
             roots: SessionRoots::new(client.roots(), core.roots_on_demand, introduced),
             env,
+            voice: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn speak_through(&self, voice: &Arc<Subscription>) {
+        *self.voice.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(voice);
+    }
+
+    /// Says something to the client outside of any call. One that listens to nothing does not hear it.
+    pub(crate) fn say(&self, message: String) {
+        let voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(voice) = voice {
+            voice.say(message);
         }
     }
 }

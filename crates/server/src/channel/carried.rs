@@ -37,6 +37,15 @@ pub(super) enum Said {
 }
 
 impl Carried {
+    /// Returns how many calls it is.
+    pub(super) fn calls(&self) -> usize {
+        match self {
+            Self::Modern(_) | Self::Resuming(..) => 1,
+            Self::Legacy(exchange) => exchange.count(),
+            Self::Over => 0,
+        }
+    }
+
     /// Reports whether it waits for an answer of the client.
     pub(super) fn is_asking(&self) -> bool {
         matches!(self, Self::Legacy(exchange) if exchange.is_asking())

@@ -1,3 +1,4 @@
+use trunkline_protocol::Revision;
 use trunkline_session::SessionId;
 use trunkline_transport::Channel;
 
@@ -29,6 +30,11 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn counted_below(mut self) -> Self {
         self.unread = None;
         self
+    }
+
+    /// Returns the revision of the session, once there is one.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.session.as_ref().map(|session| session.revision())
     }
 
     /// Returns the channel.

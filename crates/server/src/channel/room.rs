@@ -5,10 +5,11 @@ use std::io;
 use std::task::Context;
 
 use trunkline_protocol::envelope::Incoming;
-use trunkline_protocol::{Id, Message, Method, Refusal};
+use trunkline_protocol::{Id, Message, Method, Refusal, Request};
 use trunkline_transport::Channel;
 
 use super::{ChannelServer, LITTLE};
+use crate::edge::legacy;
 use crate::unanswered::Reserved;
 use crate::unread::Cut;
 
@@ -39,16 +40,25 @@ impl Held {
         Some((incoming, reserved))
     }
 
-    /// Forgets a call that its caller has cancelled before it began.
+    /// Forgets a call that its caller has cancelled before it began, alone or in a batch.
     pub(super) fn withdraw(&mut self, id: &Id) {
-        let at = self.messages.iter().position(|waiting| call_id(&waiting.incoming) == Some(id));
-        if let Some(withdrawn) = at.and_then(|at| self.messages.remove(at)) {
+        let at =
+            self.messages.iter().position(|waiting| requests(&waiting.incoming).any(|call| call.id == *id));
+        let Some(at) = at else { return };
+        if let Some(Waiting { incoming: Incoming::Batch(messages), .. }) = self.messages.get_mut(at) {
+            messages.retain(|message| !matches!(message, Ok(Message::Request(call)) if call.id == *id));
+        } else if let Some(withdrawn) = self.messages.remove(at) {
             self.bytes -= withdrawn.bytes;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
+    }
+
+    /// Returns how many calls wait.
+    pub(super) fn calls(&self) -> usize {
+        self.messages.iter().map(|waiting| requests(&waiting.incoming).count()).sum()
     }
 }
 
@@ -97,7 +107,20 @@ impl<C: Channel> ChannelServer<C> {
             held.messages.push_back(Waiting { incoming, bytes, reserved });
             return;
         }
-        self.send_error(call_id(&incoming), &Refusal::TOO_MANY);
+        self.refuse_unbegun(&incoming, &Refusal::TOO_MANY);
+    }
+
+    /// Refuses every call of a message that cannot begin.
+    pub(super) fn refuse_unbegun(&mut self, incoming: &Incoming, refusal: &Refusal) {
+        match (incoming, &self.session) {
+            (Incoming::One(Message::Request(request)), _) => self.send_error(Some(&request.id), refusal),
+            (Incoming::One(_), _) => {}
+            (Incoming::Batch(messages), Some(session)) => {
+                let answer = legacy::refuse_batch(session, messages, refusal);
+                self.channel.send(&answer.message);
+            }
+            (Incoming::Batch(_), None) => self.send_error(None, &legacy::no_batches()),
+        }
     }
 }
 
@@ -106,16 +129,18 @@ pub(super) fn begins_a_call(incoming: &Incoming) -> bool {
     match incoming {
         Incoming::One(Message::Request(request)) => request.method != Method::Ping.as_str(),
         Incoming::One(_) => false,
-        Incoming::Batch(messages) => {
-            messages.iter().any(|message| matches!(message, Ok(Message::Request(_))))
-        }
+        Incoming::Batch(_) => requests(incoming).next().is_some(),
     }
 }
 
-/// Returns the id of a message that is one request.
-pub(super) fn call_id(incoming: &Incoming) -> Option<&Id> {
-    match incoming {
-        Incoming::One(Message::Request(request)) => Some(&request.id),
+/// Returns the requests that a message is, or has in it.
+fn requests(incoming: &Incoming) -> impl Iterator<Item = &Request> {
+    let (one, batch) = match incoming {
+        Incoming::One(message) => (Some(message), &[][..]),
+        Incoming::Batch(messages) => (None, messages.as_slice()),
+    };
+    one.into_iter().chain(batch.iter().flatten()).filter_map(|message| match message {
+        Message::Request(request) => Some(request),
         _ => None,
-    }
+    })
 }

@@ -1,13 +1,15 @@
 use std::sync::Arc;
 use std::task::Context;
 
-use trunkline_protocol::{Era, Message, Method, Notification, Request, Revision, era};
+use trunkline_protocol::envelope::Malformed;
+use trunkline_protocol::{Era, Id, Message, Method, Notification, Request, Revision, era};
 use trunkline_transport::Channel;
 
 use super::carried::Cancellable;
 use super::{CARRIAGE, ChannelServer};
 use crate::call::SessionKeep;
 use crate::core::now;
+use crate::edge::id_in_use;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern;
 use crate::unanswered::Reserved;
@@ -24,6 +26,9 @@ impl<C: Channel> ChannelServer<C> {
             self.cancel_modern(note);
         }
         match (&self.session, message) {
+            (Some(_), Message::Request(request)) if self.is_modern(&request.id) => {
+                self.send_error(Some(&request.id), &id_in_use());
+            }
             (Some(session), message) => {
                 let begun = legacy::begin(&self.core, session, message, &CARRIAGE).keep(reserved);
                 self.begin_legacy(begun, cx);
@@ -35,6 +40,22 @@ impl<C: Channel> ChannelServer<C> {
                 self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
             }
             _ => {}
+        }
+    }
+
+    /// Reports whether an id is that of a modern call or stream: one channel has one set of ids, whatever the eras on it.
+    pub(super) fn is_modern(&self, id: &Id) -> bool {
+        self.modern.contains_key(id) || self.listens.contains_key(id)
+    }
+
+    /// Refuses the requests of a batch whose ids modern ones have.
+    pub(super) fn refuse_taken(&self, messages: &mut [Result<Message, Malformed>]) {
+        for message in messages {
+            if let Ok(Message::Request(request)) = message
+                && self.is_modern(&request.id)
+            {
+                *message = Err(Malformed { refusal: id_in_use(), id: Some(request.id.clone()) });
+            }
         }
     }
 

@@ -62,6 +62,11 @@ impl Event {
     }
 }
 
+/// Refuses a request whose id another one has.
+pub(crate) fn id_in_use() -> Refusal {
+    Refusal::INVALID_REQUEST.because("a request with this id is still running")
+}
+
 /// A final answer.
 pub(crate) struct Answer {
     pub(crate) message: String,

@@ -7,6 +7,7 @@ pub struct EnvPolicy {
     /// Variables of this process that callers over its own pipes and memory may have. Default none.
     pub from_process: Vec<String>,
     /// Variables that callers over HTTP may bring as `X-Env-NAME` headers, over the loopback or TLS. Default none.
+    /// Headers have no case, so that of two names which differ in nothing else only one counts.
     pub from_headers: Vec<String>,
 }
 

@@ -34,7 +34,8 @@ impl EnvSources {
             for name in bad {
                 tracing::warn!(name = shorten(name), "this cannot name an environment variable");
             }
-            good.into_iter().map(|name| name.as_str().into()).collect()
+            let good: BTreeSet<&str> = good.into_iter().map(String::as_str).collect();
+            good.into_iter().map(Arc::from).collect()
         };
         let process = named(&policy.from_process).into_iter().filter_map(|name| {
             let value = std::env::var(&*name).ok()?;
@@ -42,7 +43,7 @@ impl EnvSources {
         });
         Self {
             process: Env::new(process.collect()),
-            headers: named(&policy.from_headers),
+            headers: told_apart(named(&policy.from_headers)),
             warned: Mutex::default(),
         }
     }
@@ -76,23 +77,20 @@ impl EnvSources {
         let mut values: Vec<Variable> = Vec::new();
         for (header, value) in headers {
             let Some(given) = header.as_str().strip_prefix(PREFIX) else { continue };
-            let allowed: Vec<_> = self.headers.iter().filter(|name| names(given, name)).collect();
-            if allowed.is_empty() {
+            let Some(name) = self.headers.iter().find(|name| names(given, name)) else {
                 self.warn(given, "it is not allowed");
                 continue;
-            }
+            };
             if !is_private {
                 self.warn(given, "it came neither over the loopback nor over TLS");
                 continue;
             }
             let text =
                 plain(value.as_bytes()).ok_or_else(|| refuse(given, "is not plain text, or too long"))?;
-            for name in allowed {
-                if values.iter().any(|(known, _)| known == name) {
-                    return Err(refuse(given, "comes twice"));
-                }
-                values.push((name.clone(), Secret::new(text)));
+            if values.iter().any(|(known, _)| known == name) {
+                return Err(refuse(given, "comes twice"));
             }
+            values.push((name.clone(), Secret::new(text)));
         }
         if values.len() > MOST_VARIABLES {
             return Err(Refusal::INVALID_REQUEST.because("too many X-Env headers"));
@@ -107,6 +105,20 @@ impl EnvSources {
             tracing::warn!(header = %format_args!("{PREFIX}{}", shorten(given)), "ignored a variable: {why}");
         }
     }
+}
+
+/// Keeps the names that headers can tell apart; of two that differ only in case, which no header can, the first.
+fn told_apart(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
+    let mut kept: Vec<Arc<str>> = Vec::with_capacity(all.len());
+    for name in all {
+        match kept.iter().find(|kept| kept.eq_ignore_ascii_case(&name)) {
+            None => kept.push(name),
+            Some(first) => {
+                tracing::warn!(%first, second = %name, "headers have no case: only the first counts");
+            }
+        }
+    }
+    kept
 }
 
 /// Reports whether a header means a variable. Headers have no case, and some proxies drop those with a `_`.
@@ -163,6 +175,14 @@ mod tests {
             let env = sources.read(&headers(&[(name, b"value")]), true).unwrap();
             assert_eq!(env.names().next(), variable, "{name}");
             assert_eq!(variable.and_then(|name| env.get(name)), variable.map(|_| Secret::new("value")));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_listed_twice_is_one_variable() {
+        for names in [&["A_B", "A_B"][..], &["A_B", "a_b"], &["A_B", "a_b", "A_B", "A_b"]] {
+            let env = sources(names).read(&headers(&[("X-Env-A_B", b"value")]), true).unwrap();
+            assert_eq!(env.names().collect::<Vec<_>>(), ["A_B"], "{names:?}");
         }
     }
 

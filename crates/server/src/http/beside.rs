@@ -8,9 +8,10 @@ use trunkline_protocol::{Era, Refusal};
 
 use super::body::ResponseBody;
 use super::cors;
-use super::endpoint::{Inner, refused, unauthorized};
+use super::endpoint::Inner;
 use super::heads::Heads;
 use super::options::{HttpOptions, SsePaths};
+use super::refused::{refused, spoken_by, unauthorized};
 
 /// What a path beside the endpoint is for.
 #[derive(Clone, Copy)]
@@ -32,20 +33,37 @@ impl Inner {
     {
         let keeps_sessions = self.core.revisions.newest_of(Era::Legacy).is_some();
         let Some(place) = place(&self.options, keeps_sessions, parts.uri.path()) else {
-            return refused(&Refusal::NO_SUCH_PATH, None, parts);
+            return refused(&Refusal::NO_SUCH_PATH, None, spoken_by(heads));
         };
+        let mut response = self.at(place, parts, heads, body).await;
+        if matches!(place, Place::SsePair(_)) && self.options.cookie_sessions.is_some() {
+            cors::grant_cookies(parts, &self.options.origins, &mut response);
+        }
+        response
+    }
+
+    async fn at<B>(
+        self: &Arc<Self>,
+        place: Place<'_>,
+        parts: &Parts,
+        heads: &Heads<'_>,
+        body: B,
+    ) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
         if parts.method == Method::OPTIONS {
             return cors::preflight(parts, &self.core.env);
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,
-            Err(challenge) => return unauthorized(&challenge, parts),
+            Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
         };
         let mut response = match place {
             Place::SsePair(paths) => self.sse_pair(paths, parts, heads, body, principal).await,
             Place::WebSocket => match self.upgrade(parts, principal) {
                 Ok(response) => response,
-                Err(refusal) => refused(&refusal, None, parts),
+                Err(refusal) => refused(&refusal, None, spoken_by(heads)),
             },
         };
         if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {

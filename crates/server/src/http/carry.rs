@@ -110,9 +110,11 @@ impl Drop for Attached {
 async fn go_on_alone(mut exchange: LegacyExchange, mut log: StreamLog, ask_for: Duration) {
     let mut give_up = None;
     loop {
-        give_up = exchange.is_asking().then(|| give_up.unwrap_or_else(|| Instant::now() + ask_for));
+        // A time that no clock will ever show is never over.
+        give_up =
+            exchange.is_asking().then(|| give_up.unwrap_or_else(|| Instant::now().checked_add(ask_for)));
         let next = std::future::poll_fn(|cx| exchange.poll_event(cx));
-        let event = match give_up {
+        let event = match give_up.flatten() {
             None => next.await,
             Some(at) => match tokio::time::timeout_at(at, next).await {
                 Ok(event) => event,

@@ -1,14 +1,15 @@
 //! What pages of allowed origins may send and see.
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, ORIGIN,
-    VARY,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, ORIGIN, VARY,
 };
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use super::body::ResponseBody;
+use super::guard::AllowList;
 use crate::env::EnvSources;
 
 /// How the names of the headers begin that mirror a tool's arguments.
@@ -38,6 +39,15 @@ pub(super) fn grant(parts: &Parts, response: &mut Response<ResponseBody>) {
         let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         headers.append(VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+/// Lets a page send its cookie along, where there is one to be sent, if its origin is on the list: pages of everywhere may
+/// be allowed to call, but not with what was kept for somebody.
+pub(super) fn grant_cookies(parts: &Parts, origins: &AllowList, response: &mut Response<ResponseBody>) {
+    let origin = parts.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    if origin.is_some_and(|origin| origins.lists_origin(origin)) {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
     }
 }
 

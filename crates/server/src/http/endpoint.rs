@@ -6,23 +6,24 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::future::Either;
-use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tracing::Instrument as _;
 use trunkline_protocol::envelope::{self, Incoming, Malformed};
 use trunkline_protocol::era::{self, Mirrored, Route};
-use trunkline_protocol::{Id, Message, Refusal, Revision, emit};
+use trunkline_protocol::{Id, Message, Refusal};
 use trunkline_session::Principal;
 
 use super::auth::Challenge;
 use super::body::{self, ResponseBody};
 use super::carry::first_event;
 use super::cors;
-use super::guard;
+use super::guard::{self, Foreign};
 use super::heads::Heads;
 use super::options::HttpOptions;
+use super::refused::{refused, spoken_by, unauthorized};
 use super::sse_pair::SseStreams;
 use super::taken::Taken;
 use super::trail;
@@ -32,12 +33,11 @@ use crate::core::Core;
 use crate::edge::Answer;
 use crate::edge::legacy::{Carriage, Sessions};
 use crate::env::Env;
-use crate::metrics::process::{self, Present};
+use crate::metrics::process::Present;
 use crate::tally::Tally;
 use crate::unanswered::Reserved;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
@@ -53,6 +53,7 @@ pub(super) struct Inner {
     pub(super) sessions: Sessions,
     pub(super) sse: SseStreams,
     pub(super) sockets: Sockets,
+    warned: guard::Warned,
     pub(super) options: HttpOptions,
 }
 
@@ -69,7 +70,16 @@ impl HttpService {
         let tally = Tally::new(limits.total, limits.per_principal);
         let sessions = Sessions::new(core.clone(), options.session_store(), options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
-        Self { inner: Arc::new(Inner { core, sessions, sse, sockets, options }) }
+        Self {
+            inner: Arc::new(Inner {
+                core,
+                sessions,
+                sse,
+                sockets,
+                warned: guard::Warned::default(),
+                options,
+            }),
+        }
     }
 
     /// Returns how many legacy sessions this node serves.
@@ -93,9 +103,17 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let refusal =
-            guard::check(&Heads::read(&parts.headers), parts.uri.authority(), hosts, origins).err()?;
-        Some(refused(&refusal, None, parts))
+        let heads = Heads::read(&parts.headers);
+        let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
+        Some(refused(&self.inner.warned.refuse(foreign, &heads), None, spoken_by(&heads)))
+    }
+
+    /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
+    pub fn refuse_stranger(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
+        self.refuse_foreign(parts).or_else(|| {
+            let challenge = self.inner.options.authenticator.authenticate(parts).err()?;
+            Some(unauthorized(&challenge, spoken_by(&Heads::read(&parts.headers))))
+        })
     }
 
     /// Returns the endpoint as a service for a connection of hyper's.
@@ -134,7 +152,7 @@ impl HttpService {
 enum Aside {
     /// It is something else, or for another path.
     Other,
-    Refused(Refusal),
+    Foreign(Foreign),
     Unauthorized(Challenge),
 }
 
@@ -164,27 +182,37 @@ impl Inner {
         B: Body<Data = Bytes> + Send,
     {
         let heads = Heads::read(&parts.headers);
-        let mut taken = match self.let_in(&parts, &heads) {
-            Ok((principal, env)) => match body::read(body, &self.core).await {
-                Ok((bytes, reserved)) => self.take(&parts, &heads, bytes, principal, env, reserved),
-                Err(refusal) => Taken::Answered(refused(&refusal, None, &parts)),
-            },
-            // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-            Err(Aside::Other) => Taken::Answered(Box::pin(self.answer_other(&parts, &heads, body)).await),
-            Err(Aside::Refused(refusal)) => Taken::Answered(refused(&refusal, None, &parts)),
-            Err(Aside::Unauthorized(challenge)) => Taken::Answered(unauthorized(&challenge, &parts)),
-        };
-        let mut response = loop {
-            match taken {
-                Taken::Answered(response) => break response,
-                Taken::Later(future) => taken = future.await,
-                Taken::Call(mut call) => {
-                    let accepts = heads.accepts();
-                    let stream_after = self.core.limits.stream_after;
-                    let first = first_event(&mut call, accepts.stream, stream_after).await;
-                    break self.begin_response(call, first, accepts);
+        let mut response = match self.let_in(&parts, &heads) {
+            Ok(principal) => {
+                let mut taken = match self.check_post(&parts, &heads) {
+                    Ok(env) => match body::read(body, &self.core).await {
+                        Ok((bytes, reserved)) => self.take(&parts, &heads, bytes, &principal, env, reserved),
+                        Err(refusal) => Taken::Refused(refusal, None),
+                    },
+                    Err(refusal) => Taken::Refused(refusal, None),
+                };
+                loop {
+                    match taken {
+                        Taken::Answered(response) => break response,
+                        Taken::Refused(refusal, id) => {
+                            break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
+                        }
+                        Taken::Later(future) => taken = future.await,
+                        Taken::Call(mut call) => {
+                            let accepts = heads.accepts();
+                            let stream_after = self.core.limits.stream_after;
+                            let first = first_event(&mut call, accepts.stream, stream_after).await;
+                            break self.begin_response(call, first, accepts);
+                        }
+                    }
                 }
             }
+            // Boxed, or every call would have room for it in its own future, which is moved before it runs.
+            Err(Aside::Other) => Box::pin(self.answer_other(&parts, &heads, body)).await,
+            Err(Aside::Foreign(foreign)) => {
+                refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads))
+            }
+            Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
         };
         if !matches!(heads.origin, Mirrored::Absent) {
             cors::grant(&parts, &mut response);
@@ -192,20 +220,23 @@ impl Inner {
         Ok(response)
     }
 
-    /// Checks the head of a request; of a message, returns whose it is and the variables that it brings.
-    fn let_in(&self, parts: &Parts, heads: &Heads<'_>) -> Result<(Principal, Env), Aside> {
+    /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.
+    fn let_in(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Principal, Aside> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        guard::check(heads, parts.uri.authority(), hosts, origins).map_err(Aside::Refused)?;
+        guard::check(heads, parts.uri.authority(), hosts, origins).map_err(Aside::Foreign)?;
         if parts.method != Method::POST || parts.uri.path() != self.options.path {
             return Err(Aside::Other);
         }
-        let principal = self.options.authenticator.authenticate(parts).map_err(Aside::Unauthorized)?;
-        heads.check_body().map_err(Aside::Refused)?;
+        self.options.authenticator.authenticate(parts).map_err(Aside::Unauthorized)
+    }
+
+    /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
+    fn check_post(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Env, Refusal> {
+        heads.check_body()?;
         if heads.accepts().nothing() {
-            return Err(Aside::Refused(Refusal::NOT_ACCEPTABLE));
+            return Err(Refusal::NOT_ACCEPTABLE);
         }
-        let env = self.env(parts).map_err(Aside::Refused)?;
-        Ok((principal, env))
+        self.env(parts)
     }
 
     /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
@@ -226,14 +257,15 @@ impl Inner {
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,
-            Err(challenge) => return unauthorized(&challenge, parts),
+            Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
         };
         let answered = match parts.method {
             Method::GET => self.get(heads, &principal).await,
             Method::DELETE => self.delete(heads, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
-        answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts))
+        answered
+            .unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), self.spoken(heads, &principal)))
     }
 
     /// Takes what was posted.
@@ -242,22 +274,21 @@ impl Inner {
         parts: &'a Parts,
         heads: &Heads<'_>,
         bytes: Bytes,
-        principal: Principal,
+        principal: &'a Principal,
         env: Env,
         reserved: Option<Reserved>,
     ) -> Taken<'a> {
-        let refuse = |refusal: &Refusal, id: Option<&Id>| Taken::Answered(refused(refusal, id, parts));
         let message = match envelope::read(bytes, self.core.limits.bounds) {
             Ok(Incoming::One(message)) => message,
             Ok(batch) => {
                 if matches!(heads.session, Mirrored::Absent) {
                     let problem = "batches are part of revision 2025-03-26 only";
-                    return refuse(&Refusal::INVALID_REQUEST.because(problem), None);
+                    return Taken::Refused(Refusal::INVALID_REQUEST.because(problem), None);
                 }
                 let carriage = Carriage { may_ask: heads.accepts().stream, env };
-                return self.legacy(parts, heads, batch, principal, carriage, reserved);
+                return self.legacy(heads, batch, principal, carriage, reserved);
             }
-            Err(Malformed { refusal, id }) => return refuse(&refusal, id.as_ref()),
+            Err(Malformed { refusal, id }) => return Taken::Refused(refusal, id),
         };
         let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
         let has_session = !matches!(heads.session, Mirrored::Absent);
@@ -265,20 +296,20 @@ impl Inner {
         trail::routed(&message, &route);
         match (route, message) {
             (Route::Modern, Message::Request(request)) => {
-                self.modern(parts, heads, request, principal, env, reserved)
+                self.modern(parts, heads, request, principal.clone(), env, reserved)
             }
             (Route::Session, message) => {
                 let carriage = Carriage { may_ask: heads.accepts().stream, env };
-                self.legacy(parts, heads, Incoming::One(message), principal, carriage, reserved)
+                self.legacy(heads, Incoming::One(message), principal, carriage, reserved)
             }
             (Route::Initialize, Message::Request(request)) => {
                 let accepts = heads.accepts();
                 Taken::Later(Box::pin(async move {
-                    let opened = self.legacy_initialize(&request, accepts, principal, env).await;
-                    opened.map_or_else(|(refusal, id)| refuse(&refusal, id.as_ref()), Taken::Answered)
+                    let opened = self.legacy_initialize(&request, accepts, principal.clone(), env).await;
+                    opened.map_or_else(|(refusal, id)| Taken::Refused(refusal, id), Taken::Answered)
                 }))
             }
-            (Route::Refuse(refusal), message) => refuse(&refusal, id_of(&message)),
+            (Route::Refuse(refusal), message) => Taken::Refused(refusal, id_of(&message).cloned()),
             _ => Taken::Answered(accepted()),
         }
     }
@@ -362,32 +393,6 @@ pub(super) fn streamed(
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-
-/// Makes the response to a request that is refused before it belongs to an era; the version header says how it is read.
-pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, parts: &Parts) -> Response<ResponseBody> {
-    process::refused(refusal);
-    let named = parts.headers.get(&VERSION).and_then(|value| value.to_str().ok()).and_then(Revision::parse);
-    let revision = named.unwrap_or(Revision::NEWEST);
-    let answer =
-        Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) };
-    let mut response = respond(answer, false);
-    if refusal.is(&Refusal::NOT_ALLOWED) {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
-    }
-    if refusal.is(&Refusal::UNSUPPORTED_MEDIA) {
-        response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    }
-    response
-}
-
-/// Makes the response to a request without an acceptable credential.
-pub(super) fn unauthorized(challenge: &Challenge, parts: &Parts) -> Response<ResponseBody> {
-    let mut response = refused(&Refusal::UNAUTHORIZED, None, parts);
-    if let Ok(value) = HeaderValue::from_str(&challenge.header) {
-        response.headers_mut().insert(WWW_AUTHENTICATE, value);
-    }
-    response
-}
 
 impl<B> tower_service::Service<Request<B>> for HttpService
 where

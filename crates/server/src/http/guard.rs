@@ -1,6 +1,8 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use http::uri::Authority;
-use trunkline_protocol::Refusal;
 use trunkline_protocol::era::Mirrored;
+use trunkline_protocol::{Refusal, shorten};
 
 use super::heads::Heads;
 
@@ -34,6 +36,27 @@ impl AllowList {
         self
     }
 
+    /// Reports whether a text can be a host that requests name: `example.com`, `example.com:8443` or `[2001:db8::1]`.
+    pub fn is_host(text: &str) -> bool {
+        split_authority(text).is_some()
+    }
+
+    /// Reports whether a text can be an origin as browsers write it: `https://example.com`, with a port only where it is
+    /// not the scheme's own, and nothing behind it.
+    pub fn is_origin(text: &str) -> bool {
+        let Some((scheme, authority)) = text.split_once("://") else { return false };
+        let begins = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
+        let is_scheme =
+            scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+        let own = match scheme.to_ascii_lowercase().as_str() {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        let plain = split_authority(authority).is_some_and(|(_, port)| port.is_none() || port != own);
+        begins && is_scheme && plain
+    }
+
     fn allows_host(&self, host: &str) -> bool {
         self.any
             || (self.loopback && is_plain_loopback(host))
@@ -44,7 +67,12 @@ impl AllowList {
 
     /// Reports whether pages of an origin may call.
     pub(super) fn allows_origin(&self, origin: &str) -> bool {
-        if self.any || self.names_include(origin) {
+        self.any || self.lists_origin(origin)
+    }
+
+    /// Reports whether an origin is allowed for its own sake, and not because all are.
+    pub(super) fn lists_origin(&self, origin: &str) -> bool {
+        if self.names_include(origin) {
             return true;
         }
         let scheme_end = origin.find("://").filter(|at| matches!(*at, 4 | 5));
@@ -99,27 +127,71 @@ fn is_loopback(name: &str) -> bool {
 /// Checks who a request says it is for, and which page it comes from.
 ///
 /// # Errors
-/// [`Refusal::FORBIDDEN_ORIGIN`] if either is not allowed, is repeated, or is not text.
+/// Either is not allowed, is repeated, or is not text.
 pub(super) fn check(
     heads: &Heads<'_>,
     authority: Option<&Authority>,
     hosts: &AllowList,
     origins: &AllowList,
-) -> Result<(), Refusal> {
-    let host_ok = match single(heads.host)? {
+) -> Result<(), Foreign> {
+    let host_ok = match single(heads.host).ok_or(Foreign::Host)? {
         Some(host) => hosts.allows_host(host) && authority.is_none_or(|named| named.as_str() == host),
         // HTTP/2 names the host in the request line instead.
         None => authority.map_or(hosts.any, |named| hosts.allows_host(named.as_str())),
     };
-    let origin_ok = single(heads.origin)?.is_none_or(|origin| origins.allows_origin(origin));
-    if host_ok && origin_ok { Ok(()) } else { Err(Refusal::FORBIDDEN_ORIGIN) }
+    if !host_ok {
+        return Err(Foreign::Host);
+    }
+    let origin = single(heads.origin).ok_or(Foreign::Origin)?;
+    if origin.is_none_or(|origin| origins.allows_origin(origin)) { Ok(()) } else { Err(Foreign::Origin) }
 }
 
-fn single(header: Mirrored<'_>) -> Result<Option<&str>, Refusal> {
+/// Returns the value of a header that may be there once; `None` if it is there more often, or is not text.
+fn single(header: Mirrored<'_>) -> Option<Option<&str>> {
     match header {
-        Mirrored::Absent => Ok(None),
-        Mirrored::Once(value) => std::str::from_utf8(value).map(Some).map_err(|_| Refusal::FORBIDDEN_ORIGIN),
-        Mirrored::Repeated => Err(Refusal::FORBIDDEN_ORIGIN),
+        Mirrored::Absent => Some(None),
+        Mirrored::Once(value) => std::str::from_utf8(value).map(Some).ok(),
+        Mirrored::Repeated => None,
+    }
+}
+
+/// What is not allowed of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Foreign {
+    Host,
+    Origin,
+}
+
+/// Which of the two was warned of: a peer can be refused as often as it likes, and an operator wants to hear why once.
+#[derive(Debug, Default)]
+pub(super) struct Warned {
+    host: AtomicBool,
+    origin: AtomicBool,
+}
+
+impl Warned {
+    /// Returns what whoever sent such a request is told.
+    #[cold]
+    pub(super) fn refuse(&self, foreign: Foreign, heads: &Heads<'_>) -> Refusal {
+        let (warned, given) = match foreign {
+            Foreign::Host => (&self.host, heads.host),
+            Foreign::Origin => (&self.origin, heads.origin),
+        };
+        if !warned.swap(true, Ordering::Relaxed) {
+            let given = single(given).map_or("several or no text", |given| given.unwrap_or("none"));
+            let given = shorten(given);
+            match foreign {
+                Foreign::Host => tracing::warn!(
+                    host = ?given,
+                    "refused a request: its Host is not one that clients may reach this server by; further ones are not told"
+                ),
+                Foreign::Origin => tracing::warn!(
+                    origin = ?given,
+                    "refused a request: its Origin is not one whose pages may call; further ones are not told"
+                ),
+            }
+        }
+        Refusal::FORBIDDEN_ORIGIN
     }
 }
 
@@ -197,6 +269,34 @@ mod tests {
         assert!(!passes(Some("x.mcp.example.com"), None, &hosts, &origins));
         assert!(!passes(Some("mcp.example.com"), Some("http://app.example.com"), &hosts, &origins));
         assert!(!passes(Some("mcp.example.com"), Some("https://app.example.com.evil"), &hosts, &origins));
+    }
+
+    #[test]
+    fn what_can_be_allowed_is_what_clients_can_send() {
+        for (text, is_host, is_origin) in [
+            ("mcp.example.com", true, false),
+            ("mcp.example.com:8443", true, false),
+            ("[2001:db8::1]:80", true, false),
+            ("mcp.example.com/", false, false),
+            ("https://app.example.com", false, true),
+            ("http://localhost:3000", false, true),
+            ("chrome-extension://abcdefgh", false, true),
+            ("https://app.example.com/", false, false),
+            ("https://app.example.com:443", false, false),
+            ("http://app.example.com:443", false, true),
+            ("https://user@app.example.com", false, false),
+            ("https://*.example.com", false, false),
+            ("*", false, false),
+            ("", false, false),
+            ("null", true, false),
+            ("://a", false, false),
+        ] {
+            assert_eq!(
+                (AllowList::is_host(text), AllowList::is_origin(text)),
+                (is_host, is_origin),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -2,7 +2,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::stream::{self, Stream};
-use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::Incoming;
 use trunkline_protocol::era::Mirrored;
@@ -12,7 +11,7 @@ use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, Sessio
 use super::accept::Accepts;
 use super::body::ResponseBody;
 use super::carry::{Attached, Carried};
-use super::endpoint::{Answered, Inner, SESSION_ID, accepted, answered, id_of, refused, respond, streamed};
+use super::endpoint::{Answered, Inner, SESSION_ID, accepted, answered, id_of, respond, streamed};
 use super::heads::Heads;
 use super::standing::is_standing;
 use super::stream::{Chunks, write_message};
@@ -59,32 +58,30 @@ impl Inner {
     /// Takes the messages of a session: one, or those of a batch.
     pub(super) fn legacy<'a>(
         self: &'a Arc<Self>,
-        parts: &'a Parts,
         heads: &Heads<'_>,
         sent: Incoming,
-        principal: Principal,
+        principal: &'a Principal,
         carriage: Carriage,
         reserved: Option<Reserved>,
     ) -> Taken<'a> {
         let accepts = heads.accepts();
         let session = match self.named_session(heads) {
             Ok(session) => session,
-            Err(refusal) => return Taken::Answered(refused(&refusal, request_id(&sent), parts)),
+            Err(refusal) => return Taken::Refused(refusal, request_id(&sent).cloned()),
         };
-        if let Some(session) = self.sessions.find_here(session, &principal) {
-            return self.legacy_begin(parts, session, sent, &carriage, reserved, accepts);
+        if let Some(session) = self.sessions.find_here(session, principal) {
+            return self.legacy_begin(session, sent, &carriage, reserved, accepts);
         }
         Taken::Later(Box::pin(async move {
-            match self.sessions.find(session, &principal).await {
-                Ok(session) => self.legacy_begin(parts, session, sent, &carriage, reserved, accepts),
-                Err(refusal) => Taken::Answered(refused(&refusal, request_id(&sent), parts)),
+            match self.sessions.find(session, principal).await {
+                Ok(session) => self.legacy_begin(session, sent, &carriage, reserved, accepts),
+                Err(refusal) => Taken::Refused(refusal, request_id(&sent).cloned()),
             }
         }))
     }
 
     fn legacy_begin<'a>(
         self: &'a Arc<Self>,
-        parts: &'a Parts,
         session: Arc<LiveSession>,
         sent: Incoming,
         carriage: &Carriage,
@@ -103,7 +100,7 @@ impl Inner {
         Taken::Later(Box::pin(async move {
             match self.sessions.save(&session).await {
                 Ok(()) => self.legacy_begun(begun, id, session, accepts),
-                Err(refusal) => Taken::Answered(refused(&refusal, id.as_ref(), parts)),
+                Err(refusal) => Taken::Refused(refusal, id),
             }
         }))
     }

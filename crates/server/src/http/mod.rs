@@ -18,6 +18,7 @@ mod options;
 mod patience;
 mod peer;
 mod port_file;
+mod refused;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;

@@ -43,7 +43,8 @@ impl Inner {
             Begun::Call(call) => Taken::Call(Carried::Modern(call)),
             Begun::Answer(answer) => answered(answer, self.as_stream(accepts)),
             Begun::Listen(listen) if !accepts.stream => {
-                answered(modern::refuse(Some(listen.id()), &Refusal::NOT_ACCEPTABLE), false)
+                let refusal = Refusal::NOT_ACCEPTABLE.because("this method needs Accept: text/event-stream");
+                Taken::Refused(refusal, Some(listen.id().clone()))
             }
             Begun::Listen(listen) => Taken::Answered(streamed(ListenStream::new(self.core.clone(), listen))),
             Begun::Resume(_, future) => {
@@ -100,20 +101,27 @@ mod tests {
         let tool = Tool::new("go").mirror("region", "Region").run(async |place: Place| Json(place.region));
         let service =
             Server::new("test").with(tool).host(HostOptions::default()).unwrap().http(HttpOptions::default());
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "go", "arguments": { "region": "north" },
-            "_meta": {
+        let body = |arguments: &str| {
+            let meta = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientCapabilities": {},
-            },
-        }});
-        for (headers, status, code) in [
-            (&["north"][..], 200, Value::Null),
-            (&["=?base64?bm9ydGg=?="], 200, Value::Null),
-            (&["south"], 400, json!(-32020)),
-            (&[], 400, json!(-32020)),
-            (&["north", "south"], 400, json!(-32020)),
-            (&["north", "north"], 400, json!(-32020)),
+            });
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"go","arguments":{arguments},"_meta":{meta}}}}}"#
+            )
+        };
+        let north = r#"{"region":"north"}"#;
+        // Whoever takes the first of two equal keys would go where the header does not say.
+        let both = r#"{"region":"north","region":"south"}"#;
+        for (headers, arguments, status, code) in [
+            (&["north"][..], north, 200, Value::Null),
+            (&["=?base64?bm9ydGg=?="], north, 200, Value::Null),
+            (&["south"], north, 400, json!(-32020)),
+            (&[], north, 400, json!(-32020)),
+            (&["north", "south"], north, 400, json!(-32020)),
+            (&["north", "north"], north, 400, json!(-32020)),
+            (&["south"], both, 400, json!(-32600)),
+            (&["north"], both, 400, json!(-32600)),
         ] {
             let mut request = Request::post("/mcp")
                 .header("host", "localhost")
@@ -124,7 +132,7 @@ mod tests {
             for value in headers {
                 request = request.header("mcp-param-region", *value);
             }
-            let response = service.handle(request.body(Full::from(body.to_string())).unwrap()).await;
+            let response = service.handle(request.body(Full::from(body(arguments))).unwrap()).await;
             assert_eq!(response.status(), status, "{headers:?}");
             let answer = response.into_body().collect().await.unwrap().to_bytes();
             let answer: Value = serde_json::from_slice(&answer).unwrap();

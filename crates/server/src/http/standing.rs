@@ -152,7 +152,7 @@ impl Standing {
         let watch = session.watch(&*self.inner.core.handler);
         std::future::poll_fn(|cx| {
             // Asked first, because that is what makes sure of being woken.
-            let said = self.carrier.poll_say(|| watch.poll_change(cx).map(|change| change.legacy_message()));
+            let said = self.carrier.poll_say(|| watch.poll_message(cx));
             if session.is_ended() {
                 return Poll::Ready(Next::End);
             }

@@ -1,4 +1,5 @@
 use http::Response;
+use trunkline_protocol::{Id, Refusal};
 
 use super::accept::Accepts;
 use super::body::ResponseBody;
@@ -15,6 +16,8 @@ use crate::edge::Event;
 pub(super) enum Taken<'a> {
     /// It is answered.
     Answered(Response<ResponseBody>),
+    /// It is refused, under its id if it has one that could be read.
+    Refused(Refusal, Option<Id>),
     /// It runs, and what it does first decides what the response is.
     Call(Carried),
     /// Somebody else is waited for: a store, or whoever holds a call that goes on.

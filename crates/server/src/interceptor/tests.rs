@@ -143,6 +143,14 @@ async fn a_timeout_ends_a_call_despite_its_progress_and_tells_what_it_started() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_timeout_that_no_clock_can_show_is_never_over() {
+    let server = Server::new("test").with(slow("slow")).layer(Timeout::new(Duration::MAX));
+    let handle = server.handle().unwrap();
+    let mut answer = std::pin::pin!(handle.call("slow", json!({})));
+    assert!(tokio::time::timeout(Duration::from_secs(500), &mut answer).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_clock_of_a_timeout_stands_still_while_a_question_is_open() {
     for (limit, expected) in [(41, "done"), (39, "!the call was ended")] {
         let limited = Timeout::new(Duration::from_secs(limit));

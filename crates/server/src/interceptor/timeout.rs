@@ -73,7 +73,8 @@ impl Clock {
     /// Ready when the time is over.
     fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         let Self::Runs { since, left, sleep } = self else { return Poll::Pending };
-        let due = *since + *left;
+        // A time that no clock will ever show is never over.
+        let Some(due) = since.checked_add(*left) else { return Poll::Pending };
         sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due))).as_mut().poll(cx)
     }
 }

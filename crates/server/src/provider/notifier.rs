@@ -23,8 +23,9 @@ impl Notifier {
     /// collides with something that is there already is left out, with a warning in the log that names both sources.
     pub fn list_changed(&self) {
         let Some(server) = ServerHandle::upgrade(&self.server) else { return };
-        for problem in server.refresh(self.source) {
-            tracing::warn!("{problem}");
+        let left_out = server.refresh(self.source);
+        for problem in left_out.unusable.iter().chain(&left_out.collisions) {
+            tracing::warn!("left out: {problem}");
         }
     }
 

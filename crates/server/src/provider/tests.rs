@@ -207,15 +207,24 @@ fn names_that_two_sources_have_are_reported_with_both() {
             Server::new("test").tools_from(Shelf::new("web", &["a", "a"])),
             "tool `a`: provider `web` and provider `web` both have it",
         ),
-        (
-            Server::new("test").tools_from(Shelf::new("web", &["no name"])),
-            "provider `web`: tool `no name`: its name has ' '",
-        ),
         (Server::new("test").with((own(), own())), "tool `search`: there are two of this name"),
     ] {
         let error = server.handle().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn what_is_wrong_with_one_tool_of_a_provider_costs_only_that_tool() {
+    let shelf = Shelf::new("web", &["no name", "search"]);
+    let server = Server::new("test")
+        .tools_from(shelf.clone())
+        .with(Tool::new("own").run(async || "own"))
+        .handle()
+        .unwrap();
+    assert_eq!(listed(&server), ["own", "search"]);
+    shelf.put(&["search", "no name", "find"]);
+    assert_eq!(listed(&server), ["find", "own", "search"]);
 }
 
 #[test]
@@ -394,6 +403,9 @@ fn providers_complete_the_arguments_that_they_say() {
     // A provider that completes nothing is no reason to say so.
     let silent = Server::new("test").prompts_from(Completing(&[])).handle().unwrap();
     assert!(!silent.capabilities().completions);
-    let wrong = Server::new("test").prompts_from(Completing(&["none"])).handle().unwrap_err().to_string();
-    assert!(wrong.contains("completes `none`, which it does not have"), "{wrong}");
+    // One that says it completes what its prompt does not have is left out, and the others are there.
+    let wrong = Server::new("test").prompts_from(Completing(&["none"])).handle().unwrap();
+    let prompts = ask(&wrong, Method::PromptsList, &json!({})).unwrap();
+    assert_eq!(prompts["prompts"].as_array().unwrap().len(), 1);
+    assert_eq!(prompts["prompts"][0]["name"], "two");
 }

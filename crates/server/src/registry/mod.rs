@@ -67,7 +67,7 @@ impl Registry {
 
     /// Replaces what a source has by what it has now, and returns what had to be left out; `None` if the registry has a
     /// newer list already.
-    pub(crate) fn lend(&self, at: usize, lent: Lent) -> Option<(Self, Vec<String>)> {
+    pub(crate) fn lend(&self, at: usize, lent: Lent) -> Option<(Self, LeftOut)> {
         let mut next = self.clone();
         if let Some(before) = next.lent.remove(&at) {
             if before.turn > lent.turn {
@@ -76,12 +76,12 @@ impl Registry {
             next.take_back(&before.parts);
         }
         let named = |problem: &String| format!("provider `{}`: {problem}", lent.source);
-        let mut problems: Vec<_> = lent.parts.problems.iter().map(named).collect();
+        let unusable = lent.parts.problems.iter().map(named).collect();
         let lent = Arc::new(lent);
         next.lent.insert(at, lent.clone());
         let collisions = next.insert(lent.parts.clone(), Some(&lent.source));
-        problems.extend(collisions.into_iter().map(|collision| collision.to_string()));
-        Some((next, problems))
+        let collisions = collisions.iter().map(ToString::to_string).collect();
+        Some((next, LeftOut { unusable, collisions }))
     }
 
     /// Finds a tool by its name, or by another name that it may be called by.
@@ -154,6 +154,15 @@ impl Registry {
         self.tried.retain(|template| template.uri() != uri);
         self.templates.remove(uri).is_some()
     }
+}
+
+/// What of a provider had to be left out, and why.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    /// What is wrong in itself.
+    pub(crate) unusable: Vec<String>,
+    /// What has a name that is taken.
+    pub(crate) collisions: Vec<String>,
 }
 
 /// What a provider has lent to the registry.

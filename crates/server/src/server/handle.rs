@@ -21,7 +21,7 @@ use crate::error::BuildError;
 use crate::interceptor::{Layers, Next};
 use crate::part::{Part, Parts};
 use crate::provider::{Notifier, Source};
-use crate::registry::{Lent, Registry};
+use crate::registry::{LeftOut, Lent, Registry};
 use crate::state::States;
 
 /// A server that is built; clones are the same server.
@@ -48,8 +48,11 @@ pub(crate) struct Inner {
 impl ServerHandle {
     /// Makes the server, and takes over what its providers have.
     ///
+    /// What a provider has that is wrong in itself is left out with a warning, as it is when its list changes: it may come
+    /// from a peer, and must not keep the others away.
+    ///
     /// # Errors
-    /// What is wrong with what they have, such as names that are taken already.
+    /// Names that are taken already.
     pub(super) fn new(
         settings: Settings,
         registry: Registry,
@@ -69,7 +72,9 @@ impl ServerHandle {
         for (at, source) in server.inner.sources.iter().enumerate() {
             // Watched before it is asked for its list, so that no change is missed in between.
             source.watch(Notifier::new(Arc::downgrade(&server.inner), at));
-            problems.extend(server.refresh(at));
+            let left_out = server.refresh(at);
+            left_out.unusable.iter().for_each(|problem| tracing::warn!("left out: {problem}"));
+            problems.extend(left_out.collisions);
         }
         if problems.is_empty() { Ok(server) } else { Err(problems) }
     }
@@ -79,20 +84,20 @@ impl ServerHandle {
     }
 
     /// Takes over anew what a source has, tells whoever watches, and returns what had to be left out and why.
-    pub(crate) fn refresh(&self, at: usize) -> Vec<String> {
-        let Some(source) = self.inner.sources.get(at) else { return Vec::new() };
+    pub(crate) fn refresh(&self, at: usize) -> LeftOut {
+        let Some(source) = self.inner.sources.get(at) else { return LeftOut::default() };
         let turn = self.inner.asked.fetch_add(1, Ordering::SeqCst);
         // The provider's own code runs before the lock is taken.
         let lent = Lent { source: source.name(), turn, parts: source.clone().parts() };
         let change = source.change();
-        let problems = {
+        let left_out = {
             let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some((next, problems)) = self.registry().lend(at, lent) else { return Vec::new() };
+            let Some((next, left_out)) = self.registry().lend(at, lent) else { return LeftOut::default() };
             self.inner.registry.store(Arc::new(next));
-            problems
+            left_out
         };
         self.inner.changes.publish(&change);
-        problems
+        left_out
     }
 
     pub(crate) fn registry(&self) -> Guard<Arc<Registry>> {
@@ -189,6 +194,10 @@ impl ServerHandle {
     }
 }
 
+fn declared(named: &Members) -> Option<Raw> {
+    (!named.is_empty()).then(|| named.to_raw())
+}
+
 /// Makes a call from this process, which can be asked nothing.
 fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
     let caller = Caller {
@@ -232,6 +241,8 @@ impl Handler for ServerHandle {
                 .then_some(ResourcesCapability { subscribe: true, list_changed: true }),
             completions: offers.completions,
             logging: true,
+            experimental: declared(&self.inner.settings.experimental),
+            extensions: declared(&self.inner.settings.extensions),
             ..ServerCapabilities::default()
         }
     }

@@ -8,7 +8,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
+use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::model::{CacheHint, CallToolResult, Icon, Implementation};
+use trunkline_protocol::{Members, Raw};
 
 pub(crate) use self::handle::Inner;
 pub use self::handle::ServerHandle;
@@ -41,6 +43,8 @@ struct Settings {
     page_size: usize,
     list_cache: CacheHint,
     layers: Layers,
+    extensions: Members,
+    experimental: Members,
 }
 
 impl Server {
@@ -52,6 +56,8 @@ impl Server {
             page_size: PAGE_SIZE,
             list_cache: CacheHint::default(),
             layers: Layers::new(),
+            extensions: Members::new(),
+            experimental: Members::new(),
         };
         Self {
             settings,
@@ -126,6 +132,17 @@ impl Server {
         self.set(|_| {})
     }
 
+    /// Declares an extension of the protocol that the server knows, such as `com.example/tables`, with its settings, which
+    /// are an object. Clients of revisions that have no extensions are not told.
+    pub fn extension(self, id: impl Into<String>, settings: impl Into<Raw>) -> Self {
+        self.set(|declared| declared.extensions.set(id.into(), settings.into()))
+    }
+
+    /// Declares something that the server can do outside of the protocol, with its settings, which are an object.
+    pub fn experimental(self, name: impl Into<String>, settings: impl Into<Raw>) -> Self {
+        self.set(|declared| declared.experimental.set(name.into(), settings.into()))
+    }
+
     /// Adds a part, several parts, or what a function makes.
     pub fn with(mut self, part: impl Part) -> Self {
         part.add_to(&mut self.parts);
@@ -175,6 +192,13 @@ impl Server {
     }
 
     fn build(&self) -> Result<ServerHandle, BuildError> {
+        let declared = self.settings.extensions.iter().chain(self.settings.experimental.iter());
+        let odd = declared.filter(|(_, settings)| settings.kind() != JsonKind::Object);
+        let odd: Vec<_> =
+            odd.map(|(name, _)| format!("the settings of `{name}` are not an object")).collect();
+        if !odd.is_empty() {
+            return Err(BuildError::new(odd));
+        }
         let offers = self.sources.iter().fold(self.offers, |offers, source| offers.and(source.offers()));
         let empty = Registry { offers, ..Registry::default() };
         let registry = empty.with(self.parts.clone()).map_err(BuildError::new)?;

@@ -47,6 +47,38 @@ fn watch_everything(server: &ServerHandle) -> Subscription {
 }
 
 #[test]
+fn what_a_server_declares_beside_the_protocol_is_told_in_every_revision_that_has_a_word_for_it() {
+    let server = Server::new("test")
+        .extension("com.example/tables", json!({ "rows": 7 }))
+        .extension("com.example/charts", json!({}))
+        .experimental("echo", json!({ "loud": true }))
+        .handle()
+        .unwrap();
+    let extensions = json!({ "com.example/tables": { "rows": 7 }, "com.example/charts": {} });
+    for (revision, has_extensions) in [
+        (Revision::V2024_11_05, false),
+        (Revision::V2025_03_26, false),
+        (Revision::V2025_06_18, true),
+        (Revision::V2025_11_25, true),
+        (Revision::V2026_07_28, true),
+    ] {
+        let mut writer = Writer::with_capacity(64);
+        server.capabilities().write(Dialect::of(revision), &mut writer);
+        let told: Value = writer.into_raw().decode().unwrap();
+        assert_eq!(told["experimental"], json!({ "echo": { "loud": true } }), "{revision}");
+        assert_eq!(
+            told["extensions"],
+            if has_extensions { extensions.clone() } else { Value::Null },
+            "{revision}"
+        );
+    }
+    let silent = Server::new("test").handle().unwrap().capabilities();
+    assert_eq!((silent.extensions, silent.experimental), (None, None));
+    let odd = Server::new("test").extension("com.example/odd", json!([])).handle().unwrap_err().to_string();
+    assert!(odd.contains("the settings of `com.example/odd` are not an object"), "{odd}");
+}
+
+#[test]
 fn every_problem_of_every_part_is_told_at_once() {
     let server =
         Server::new("test").with((tool("a"), tool("a"), tool("b c"))).with(vec![prompt(""), prompt("p")]);

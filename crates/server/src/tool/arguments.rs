@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 use trunkline_protocol::Raw;
+use trunkline_protocol::json::JsonKind;
 
 use super::Check;
 use crate::schema::SchemaCheck;
@@ -24,8 +25,6 @@ pub(super) enum Before {
     Nothing,
     /// The schema, which says more than the type.
     Schema,
-    /// The schema, and that no two arguments have one name, since there may be no type that would notice.
-    SchemaAndNames,
 }
 
 impl ArgumentCheck {
@@ -34,7 +33,7 @@ impl ArgumentCheck {
     pub(super) fn new(schema: Value, before: Before, validators: Vec<Check>) -> Result<Self, String> {
         let compiled = match before {
             Before::Nothing => OnceLock::new(),
-            Before::Schema | Before::SchemaAndNames => OnceLock::from(Some(SchemaCheck::compile(&schema)?)),
+            Before::Schema => OnceLock::from(Some(SchemaCheck::compile(&schema)?)),
         };
         Ok(Self { schema, compiled, before, validators })
     }
@@ -43,11 +42,6 @@ impl ArgumentCheck {
     pub(super) fn complaint(&self, arguments: &Raw) -> Option<String> {
         if self.before == Before::Nothing && self.validators.is_empty() {
             return None;
-        }
-        if self.before == Before::SchemaAndNames
-            && let Err(error) = arguments.members()
-        {
-            return Some(invalid(&shorten(&error.to_string())));
         }
         let value = match arguments.get() {
             Ok(value) => value,
@@ -61,10 +55,13 @@ impl ArgumentCheck {
         self.validators.iter().find_map(|check| check(&value).err())
     }
 
-    /// Says why arguments could not be read, naming the field if the schema can.
+    /// Says why arguments could not be read, naming the field: the schema does, or the place where reading ended.
     pub(super) fn explain(&self, arguments: &Raw, error: &serde_json::Error) -> String {
         let complaint = arguments.get().ok().and_then(|value| self.schema_complaint(&value));
-        invalid(&complaint.unwrap_or_else(|| without_place(error)))
+        invalid(&complaint.unwrap_or_else(|| match field_at(arguments, error.line(), error.column()) {
+            Some(field) => format!("`{}`: {}", shorten(&field), without_place(error)),
+            None => without_place(error),
+        }))
     }
 
     fn schema_complaint(&self, value: &Value) -> Option<String> {
@@ -72,6 +69,62 @@ impl ArgumentCheck {
         let compiled = self.compiled.get_or_init(|| SchemaCheck::compile(&self.schema).ok());
         compiled.as_ref()?.complaint(value)
     }
+}
+
+/// Writes numbers such as `1.0` as the integers that they are: to a schema there is no difference, but to a type there is.
+/// `None` if there are no such numbers.
+pub(super) fn with_whole_numbers(arguments: &Raw) -> Option<Raw> {
+    let mut value: Value = arguments.get().ok()?;
+    make_whole(&mut value).then(|| Raw::from(&value))
+}
+
+fn make_whole(value: &mut Value) -> bool {
+    /// Up to here every integer is a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole, and within what fits")]
+            let whole = whole.map(|float| float as i64);
+            *number = whole.map_or_else(|| number.clone(), Into::into);
+            whole.is_some()
+        }
+        // Each of them, and not only as far as the first.
+        Value::Array(items) => items.iter_mut().map(make_whole).fold(false, |any, made| any | made),
+        Value::Object(members) => members.values_mut().map(make_whole).fold(false, |any, made| any | made),
+        _ => false,
+    }
+}
+
+/// Returns the way to the innermost value at a place in the text of arguments.
+fn field_at(arguments: &Raw, line: usize, column: usize) -> Option<String> {
+    let text = arguments.as_str();
+    let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let place = text.as_ptr().addr() + start + column;
+    let mut path = Vec::new();
+    let mut value = arguments.clone();
+    let holds = |value: &Raw| {
+        let start = value.as_str().as_ptr().addr();
+        (start..=start + value.as_str().len()).contains(&place)
+    };
+    loop {
+        // What these give are parts of the same text, so that their places can be compared.
+        let inner = match value.kind() {
+            JsonKind::Object => value.members().ok().and_then(|members| {
+                let (key, inner) = members.iter().find(|(_, inner)| holds(inner))?;
+                Some((key.to_string(), inner.clone()))
+            }),
+            JsonKind::Array => value.elements().ok().and_then(|elements| {
+                let (at, inner) = elements.into_iter().enumerate().find(|(_, inner)| holds(inner))?;
+                Some((at.to_string(), inner))
+            }),
+            _ => None,
+        };
+        let Some((step, inner)) = inner else { break };
+        path.push(step);
+        value = inner;
+    }
+    (!path.is_empty()).then(|| path.join("/"))
 }
 
 fn invalid(complaint: &str) -> String {

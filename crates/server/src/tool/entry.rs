@@ -134,7 +134,7 @@ fn input_schema(input: Input) -> Result<(Map<String, Value>, Before), String> {
         Input::Derived(derived) if derived.says_more => (derived.schema, Before::Schema),
         Input::Derived(derived) => (derived.schema, Before::Nothing),
         Input::Given(raw) => match raw.get() {
-            Ok(Value::Object(schema)) => (schema, Before::SchemaAndNames),
+            Ok(Value::Object(schema)) => (schema, Before::Schema),
             _ => return Err("its input schema is not an object".to_owned()),
         },
     };

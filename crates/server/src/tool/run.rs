@@ -5,7 +5,7 @@ use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Raw, Refusal};
 
-use super::arguments::ArgumentCheck;
+use super::arguments::{ArgumentCheck, with_whole_numbers};
 use super::result::IntoToolResult;
 use crate::call::{BoxFuture, Context, Outcome};
 use crate::function::Function;
@@ -53,7 +53,10 @@ where
     fn run(&self, request: ToolRequest<'_>) -> Running {
         let arguments = match request.arguments().decode() {
             Ok(arguments) => arguments,
-            Err(error) => return said(request.check.explain(request.arguments(), &error)),
+            Err(error) => match with_whole_numbers(request.arguments()).map(|whole| whole.decode()) {
+                Some(Ok(arguments)) => arguments,
+                _ => return said(request.check.explain(request.arguments(), &error)),
+            },
         };
         let future = self.function.invoke(request.context, arguments);
         let output = request.output;

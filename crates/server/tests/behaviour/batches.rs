@@ -7,7 +7,7 @@ use trunkline_server::protocol::model::SampleQuestion;
 use trunkline_server::{Context, Host, Server, Tool, ToolError, sample};
 
 use crate::support::{
-    Client, JSON_ONLY, Modern, Peer, code, host, legacy, legacy_tool, note, response, settle,
+    Client, JSON_ONLY, Modern, Peer, code, host, legacy, legacy_tool, note, response, settle, tool_text,
 };
 
 const BATCHES: &str = "2025-03-26";
@@ -89,6 +89,30 @@ async fn progress_of_a_batched_call_comes_before_the_answers() {
     assert_eq!(tokens, [json!(1), json!(2)]);
     peer.send(&batch).await;
     assert_eq!(peer.received().await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_that_is_no_number_is_not_told_and_hides_nothing_behind_it() {
+    let tool = Tool::new("odd").run(async |cx: Context| {
+        cx.progress(f64::NEG_INFINITY, 1);
+        cx.progress(f64::INFINITY, 1);
+        cx.progress(f64::NAN, 1);
+        cx.progress(1, f64::INFINITY);
+        cx.progress(2, 4);
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        "done"
+    });
+    let host = host(&Server::new("s").with(tool));
+    let mut peer = Peer::initialized(&host, "2025-11-25").await;
+    let params = json!({ "name": "odd", "_meta": { "progressToken": 1 } });
+    peer.send(&legacy(1, "tools/call", params)).await;
+    for expected in [
+        json!({ "progressToken": 1, "progress": 1 }),
+        json!({ "progressToken": 1, "progress": 2, "total": 4 }),
+    ] {
+        assert_eq!(peer.receive().await["params"], expected);
+    }
+    assert_eq!(tool_text(&peer.receive().await), "done");
 }
 
 #[tokio::test(start_paused = true)]

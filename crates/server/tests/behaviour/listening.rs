@@ -164,7 +164,10 @@ async fn a_filter_that_is_malformed_is_refused() {
     }
     assert_eq!(code(&peer.call(&Modern::new("subscriptions/listen").value()).await), -32602);
     let client = Client::new(&host).with("accept", JSON_ONLY);
-    assert_eq!(client.post(&listen(1, json!({})).value()).await.status, 406);
+    let refused = client.post(&listen(1, json!({})).value()).await;
+    assert_eq!(refused.status, 406);
+    let refused = refused.answer().await;
+    assert_eq!(refused["error"]["message"], "this method needs Accept: text/event-stream");
 }
 
 #[tokio::test(start_paused = true)]

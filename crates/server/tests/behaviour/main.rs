@@ -14,9 +14,9 @@ mod batches;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
-mod context;
-#[cfg(test)]
 mod disconnects;
+#[cfg(test)]
+mod ends;
 #[cfg(test)]
 mod environment;
 #[cfg(test)]

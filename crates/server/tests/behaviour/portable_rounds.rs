@@ -98,6 +98,23 @@ async fn a_hundred_calls_go_round_two_replicas_and_none_fails() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replayed_call_forgets_an_answer_that_did_not_fit() {
+    let host = with_keys(&replayed(&Arc::default()), &StateKeys::random().unwrap());
+    for mut line in lines(&host) {
+        let mut asked = line.call(&Modern::tool("three")).await;
+        for (key, answer, next) in
+            [("a", json!(true), "b"), ("b", json!("perhaps"), "b"), ("b", json!(false), "c")]
+        {
+            let retry = Modern::tool("three").after(&asked).answers(json!({ key: accept(answer) }));
+            asked = line.call(&retry).await;
+            assert_eq!(questions(&asked), [next]);
+        }
+        let last = Modern::tool("three").after(&asked).answers(json!({ "c": accept(true) }));
+        assert_eq!(tool_text(&line.call(&last).await), "true false true");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replayed_call_keeps_its_earlier_answers_even_if_a_retry_says_otherwise() {
     let host = with_keys(&replayed(&Arc::default()), &StateKeys::random().unwrap());
     for mut line in lines(&host) {
@@ -263,6 +280,13 @@ async fn returned_questions_are_not_put_to_callers_that_cannot_be_asked() {
     let answer = client.post(&legacy_tool(1, "any")).await.answer().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(text(&answer).contains("elicitation/create"), "{answer}");
+    // A tool that asks in a straight line says it in the same words.
+    let straight = Tool::new("any").run(async |cx: Context| -> Result<String, ToolError> {
+        Ok(cx.ask(ask::<Confirm>("Sure?")).await?.0.to_string())
+    });
+    let host = with_keys(&Server::new("s").with(straight), &StateKeys::random().unwrap());
+    let client = Client::new(&host).initialized_with("2025-11-25", json!({})).await;
+    assert_eq!(client.post(&legacy_tool(1, "any")).await.answer().await, answer);
 }
 
 /// A handler that wants to be asked again some times before it has an answer.

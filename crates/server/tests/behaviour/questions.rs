@@ -109,23 +109,55 @@ async fn an_error_or_a_malformed_answer_fails_the_question_and_not_the_server() 
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let error = |message: &str| json!({ "error": { "code": -1, "message": message } });
-    for (answer, said) in [
-        (error("User rejected the request"), "refused: User rejected the request"),
-        (json!({ "error": { "code": -32603 } }), "refused: no reason given"),
-        (json!({ "error": 7 }), "refused: no reason given"),
-        (json!({ "result": {} }), "malformed"),
-        (json!({ "result": 7 }), "malformed"),
-        (json!({ "result": { "action": "accept" } }), "malformed"),
-        (json!({ "result": accept("yes") }), "malformed"),
+    // What does not fit may be a slip, and is asked again twice.
+    for (answer, times, said) in [
+        (error("User rejected the request"), 1, "refused: User rejected the request"),
+        (json!({ "error": { "code": -32603 } }), 1, "refused: no reason given"),
+        (json!({ "error": 7 }), 1, "refused: no reason given"),
+        (json!({ "result": {} }), 3, "malformed"),
+        (json!({ "result": 7 }), 3, "malformed"),
+        (json!({ "result": { "action": "accept" } }), 3, "malformed"),
+        (json!({ "result": accept("yes") }), 3, "malformed"),
     ] {
         let mut stream = client.post(&legacy_tool(1, "failure")).await;
-        let question = stream.message().await.unwrap();
-        let mut posted = json!({ "jsonrpc": "2.0", "id": question["id"] });
-        posted.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
-        let status = client.post(&posted).await.status;
-        assert!(status == 202, "{answer}: {status}");
+        for _ in 0..times {
+            let question = stream.message().await.unwrap();
+            let mut posted = json!({ "jsonrpc": "2.0", "id": question["id"] });
+            posted.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+            let status = client.post(&posted).await.status;
+            assert!(status == 202, "{answer}: {status}");
+        }
         assert_eq!(tool_text(&stream.answer().await), said, "{answer}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_may_wait_for_ever_outlives_its_stream() {
+    let limits = Limits { parked_for: Duration::MAX, ..Limits::default() };
+    let host = host_with(&server(), limits);
+    let client = Client::new(&host).initialized("2025-11-25").await;
+    let mut stream = client.post(&legacy_tool(1, "confirm")).await;
+    let question = stream.message().await.unwrap();
+    drop(stream);
+    settle().await;
+    assert_eq!(host.load(), (1, 0));
+    client.post(&response(&question, accept(true))).await;
+    settle().await;
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_is_asked_for_again() {
+    let host = host(&server());
+    let mut peer = Peer::initialized(&host, "2025-11-25").await;
+    peer.send(&legacy_tool(1, "confirm")).await;
+    let first = peer.receive().await;
+    peer.send(&response(&first, accept("perhaps"))).await;
+    let second = peer.receive().await;
+    assert_eq!((&second["method"], &second["params"]), (&first["method"], &first["params"]));
+    assert_ne!(second["id"], first["id"]);
+    peer.send(&response(&second, accept(true))).await;
+    assert_eq!(tool_text(&peer.receive().await), "true");
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,8 +200,8 @@ async fn a_client_that_takes_no_streams_cannot_be_asked() {
     assert!(!response.is_stream());
     assert_eq!(response.status, 200);
     let answer = response.answer().await;
-    assert_eq!(code(&answer), -32603);
-    assert!(answer["error"]["message"].as_str().unwrap().contains("elicitation/create"), "{answer}");
+    assert_eq!(answer["result"]["isError"], true, "for the model to read: {answer}");
+    assert!(text(&answer).contains("elicitation/create"), "{answer}");
     assert_eq!(host.load(), (0, 0));
 }
 
@@ -187,7 +219,8 @@ async fn what_the_revision_or_the_client_does_not_have_is_not_asked() {
     ] {
         let client = Client::new(&host).initialized_with(revision, capabilities.clone()).await;
         let answer = client.post(&legacy_tool(1, tool)).await.answer().await;
-        assert_eq!(code(&answer), -32603, "{revision} {capabilities} {tool}: {answer}");
+        assert_eq!(answer["result"]["isError"], true, "{revision} {capabilities} {tool}: {answer}");
+        assert!(text(&answer).contains("requiredCapabilities"), "{revision} {tool}: {answer}");
     }
 }
 

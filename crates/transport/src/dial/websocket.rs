@@ -56,7 +56,7 @@ impl Dialer {
         headers.insert(header::SEC_WEBSOCKET_KEY, key.clone());
         let client = HttpClient::new(self.clone(), url.clone(), &HttpOptions::default());
         let place = client.place(url).map_err(|_| WebSocketError::Handshake("the address cannot be used"))?;
-        let request = HttpRequest { method: Method::GET, place, headers, body: Bytes::new() };
+        let request = HttpRequest { method: Method::GET, place, headers: headers.into(), body: Bytes::new() };
         let mut response = client.send_over(request, Tunnel::Always).await?;
         if response.status != StatusCode::SWITCHING_PROTOCOLS {
             let excerpt = response.body.read_beginning(MOST_EXCERPT_BYTES).await;

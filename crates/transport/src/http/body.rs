@@ -1,14 +1,14 @@
 use std::fmt;
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Body as _, Incoming};
 
 use super::ending::{Ended, Ending};
 use super::error::{HttpError, Reach};
+use super::framing::{Framing, Taken};
 use super::link::Link;
 use super::pool::Pool;
 use crate::dial::Stream;
@@ -17,15 +17,17 @@ use crate::dial::Stream;
 ///
 /// Once it was read to its end, its connection is kept for the next request. Dropping it earlier closes the connection.
 pub struct ResponseBody {
-    incoming: Incoming,
-    link: Option<Link>,
+    framing: Framing,
+    /// Gone once the body is over, or broke.
+    link: Option<Box<Link>>,
     pool: Arc<Pool>,
+    /// How long the connection is kept afterwards; zero for not at all.
     keep: Duration,
 }
 
 impl ResponseBody {
-    pub(super) fn new(incoming: Incoming, link: Link, pool: Arc<Pool>, keep: Duration) -> Self {
-        Self { incoming, link: Some(link), pool, keep }
+    pub(super) fn new(framing: Framing, link: Box<Link>, pool: Arc<Pool>, keep: Duration) -> Self {
+        Self { framing, link: Some(link), pool, keep }
     }
 
     /// Polls for the next piece; `None` is the end. Cancel safe.
@@ -33,42 +35,35 @@ impl ResponseBody {
     /// # Errors
     /// The connection broke before the end.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
-        loop {
-            let frame = match self.poll_frame(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(frame) => frame,
-            };
-            return Poll::Ready(match frame {
-                None => {
-                    if let Some(link) = self.link.take() {
-                        self.pool.give(link, self.keep);
+        let Some(link) = &mut self.link else { return Poll::Ready(None) };
+        let error = loop {
+            match self.framing.take(link.incoming()) {
+                Ok(Taken::Data(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(Taken::End) => {
+                    self.give_back();
+                    return Poll::Ready(None);
+                }
+                Ok(Taken::More) => match ready!(link.poll_fill(cx, self.framing.at_least())) {
+                    Ok(0) if self.framing == Framing::UntilClose => {
+                        self.link = None;
+                        return Poll::Ready(None);
                     }
-                    None
-                }
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => Some(Ok(data)),
-                    // Trailers say nothing to us.
-                    Err(_) => continue,
+                    Ok(0) => break broken(&io::ErrorKind::UnexpectedEof.into()),
+                    Ok(_) => {}
+                    Err(error) => break broken(&error),
                 },
-                Some(Err(error)) => {
-                    self.link = None;
-                    Some(Err(HttpError::from_hyper(&error, Reach::MayHaveReached)))
-                }
-            });
-        }
+                Err(problem) => break HttpError::Malformed(problem.to_owned()),
+            }
+        };
+        self.link = None;
+        Poll::Ready(Some(Err(error)))
     }
 
-    /// Asks for a frame, and lets the connection read it if it is not there yet.
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, hyper::Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
-            return Poll::Ready(frame);
+    /// Gives the connection back, since the body is over.
+    fn give_back(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.pool.give(link, self.keep);
         }
-        let Some(link) = &mut self.link else { return Poll::Pending };
-        link.drive(cx);
-        Pin::new(&mut self.incoming).poll_frame(cx)
     }
 
     /// Waits for the next piece; `None` is the end. Cancel safe.
@@ -85,12 +80,14 @@ impl ResponseBody {
     /// The connection broke before the end, or the body is longer than the limit.
     pub async fn read_all(&mut self, limit: usize) -> Result<Bytes, HttpError> {
         let too_long = || HttpError::TooLong { limit };
-        if self.incoming.size_hint().lower() > limit as u64 {
+        if self.framing.at_least() > limit as u64 {
             return Err(too_long());
         }
         let Some(first) = self.chunk().await.transpose()? else { return Ok(Bytes::new()) };
         // Nearly always one piece is all there is, and need not be copied.
-        let Some(second) = self.chunk().await.transpose()? else {
+        let second = if self.framing.is_over() { None } else { self.chunk().await.transpose()? };
+        let Some(second) = second else {
+            self.give_back();
             return if first.len() > limit { Err(too_long()) } else { Ok(first) };
         };
         let mut all = BytesMut::with_capacity(first.len() + second.len());
@@ -120,9 +117,9 @@ impl ResponseBody {
 
     /// Gives the rest up, which is expected to be nothing: the connection is used again if it is.
     pub fn finish(self) {
-        let Self { incoming, link, pool, keep } = self;
+        let Self { framing, link, pool, keep } = self;
         let Some(link) = link else { return };
-        match Ending::new(incoming, link).look() {
+        match Ending::new(framing, link).look() {
             Ended::Free(link) => pool.give(link, keep),
             Ended::NotYet(ending) => pool.give_ending(ending, keep),
             Ended::Wrong => {}
@@ -131,8 +128,12 @@ impl ResponseBody {
 
     /// Takes the connection, with what was read ahead of it.
     pub(crate) fn into_stream(self) -> Option<(Stream, Bytes)> {
-        self.link.map(Link::into_stream)
+        self.link.map(|link| link.into_stream())
     }
+}
+
+fn broken(error: &io::Error) -> HttpError {
+    HttpError::broken(error, Reach::MayHaveReached)
 }
 
 impl fmt::Debug for ResponseBody {

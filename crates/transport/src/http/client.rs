@@ -3,11 +3,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
-use super::link::{Failed, Link};
+use super::head::Head;
+use super::lines::HeaderLines;
+use super::link::{Failed, Link, Used};
 use super::pool::Pool;
 use crate::dial::{Dialer, Tunnel};
 use crate::url::Url;
@@ -21,6 +24,8 @@ const EARLIER: Duration = Duration::from_secs(1);
 
 /// The longest that a server is believed to keep a connection.
 const LONGEST_KEEP: Duration = Duration::from_secs(60);
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 /// How requests are sent.
 #[derive(Clone, Debug)]
@@ -50,8 +55,19 @@ pub struct HttpClient {
 /// A place at the origin of an [`HttpClient`], which alone can make it.
 #[derive(Clone, Debug)]
 pub struct Place {
-    pub(super) uri: Uri,
-    pub(super) host: HeaderValue,
+    at: Arc<(PathAndQuery, HeaderValue)>,
+}
+
+impl Place {
+    /// Returns what stands in the first line of a request.
+    pub(super) fn target(&self) -> &[u8] {
+        self.at.0.as_str().as_bytes()
+    }
+
+    /// Returns the value of `Host`.
+    pub(super) fn host(&self) -> &[u8] {
+        self.at.1.as_bytes()
+    }
 }
 
 /// Says that an address is at another origin than the client's, where nothing of this may be sent.
@@ -72,7 +88,7 @@ pub struct HttpRequest {
     /// Where it goes.
     pub place: Place,
     /// The headers, without `Host` and the length.
-    pub headers: HeaderMap,
+    pub headers: HeaderLines,
     /// The body.
     pub body: Bytes,
 }
@@ -104,9 +120,9 @@ impl HttpClient {
         if !self.origin.is_same_origin(url) {
             return Err(other());
         }
-        let uri = url.path_and_query().parse().map_err(|_| other())?;
+        let path = url.path_and_query().parse().map_err(|_| other())?;
         let host = HeaderValue::from_str(&url.authority()).map_err(|_| other())?;
-        Ok(Place { uri, host })
+        Ok(Place { at: Arc::new((path, host)) })
     }
 
     /// Sends a request and waits for the head of its response.
@@ -125,29 +141,22 @@ impl HttpClient {
         request: HttpRequest,
         tunnel: Tunnel,
     ) -> Result<HttpResponse, HttpError> {
-        let (mut link, request) = match self.pool.take() {
-            None => {
-                let link = self.open(tunnel).await?;
-                let request = link.prepare(request);
-                (link, request)
+        while let Some(mut link) = self.pool.take() {
+            match link.send(&request, Used::Before).await {
+                Ok(head) => return Ok(self.receive(head, link)),
+                Err(Failed { is_unsent: true, .. }) => {}
+                Err(Failed { error, .. }) => return Err(error),
             }
-            Some(mut link) => {
-                let request = link.prepare(request);
-                match link.send(request).await {
-                    Ok(response) => return Ok(self.receive(response, link)),
-                    Err(Failed { unsent: Some(request), .. }) => (self.open(tunnel).await?, request),
-                    Err(Failed { error, .. }) => return Err(error),
-                }
-            }
-        };
-        match link.send(request).await {
-            Ok(response) => Ok(self.receive(response, link)),
+        }
+        let mut link = self.open(tunnel).await?;
+        match link.send(&request, Used::Never).await {
+            Ok(head) => Ok(self.receive(head, link)),
             Err(Failed { error, .. }) => Err(error),
         }
     }
 
     /// Opens a connection, in a box: it is much larger than what is done for a request over one that is there.
-    fn open(&self, tunnel: Tunnel) -> Pin<Box<impl Future<Output = Result<Link, HttpError>> + Send>> {
+    fn open(&self, tunnel: Tunnel) -> Pin<Box<impl Future<Output = Result<Box<Link>, HttpError>> + Send>> {
         Box::pin(Link::open(&self.dialer, &self.origin, tunnel))
     }
 
@@ -156,25 +165,23 @@ impl HttpClient {
         self.pool.len()
     }
 
-    fn receive(&self, response: http::Response<hyper::body::Incoming>, link: Link) -> HttpResponse {
-        let (head, incoming) = response.into_parts();
-        let keep = keep_for(&head.headers);
-        let body = ResponseBody::new(incoming, link, self.pool.clone(), keep);
-        HttpResponse { status: head.status, headers: head.headers, body }
+    fn receive(&self, head: Head, link: Box<Link>) -> HttpResponse {
+        let Head { status, headers, framing, keeps_alive } = head;
+        let keep = if keeps_alive { keep_for(&headers) } else { Duration::ZERO };
+        let body = ResponseBody::new(framing, link, self.pool.clone(), keep);
+        HttpResponse { status, headers, body }
     }
 }
 
 /// Reads how long the server keeps a connection that is not used, from `Keep-Alive: timeout=5`.
 fn keep_for(headers: &HeaderMap) -> Duration {
-    let said = headers.get("keep-alive").and_then(|value| value.to_str().ok()).and_then(|value| {
+    let said = headers.get(KEEP_ALIVE).and_then(|value| value.to_str().ok()).and_then(|value| {
         let mut settings = value.split(',').filter_map(|setting| setting.trim().split_once('='));
         settings.find_map(|(name, value)| {
             name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse().ok())?
         })
     });
-    let closes = headers.get_all(header::CONNECTION).iter().any(|value| value == "close");
     match said {
-        _ if closes => Duration::ZERO,
         Some(seconds) => Duration::from_secs(seconds).saturating_sub(EARLIER).min(LONGEST_KEEP),
         None => KEEP,
     }
@@ -194,7 +201,6 @@ mod tests {
             (&[("keep-alive", "timeout=1")], 0),
             (&[("keep-alive", "timeout=0")], 0),
             (&[("keep-alive", "timeout=x")], 4),
-            (&[("connection", "close"), ("keep-alive", "timeout=31")], 0),
         ];
         for (headers, expected) in table {
             let headers = headers
@@ -210,10 +216,7 @@ mod tests {
         let url: Url = "https://example.com/mcp?a=b".parse().unwrap();
         let client = HttpClient::new(Dialer::default(), url.clone(), &HttpOptions::default());
         let place = client.place(&url).unwrap();
-        assert_eq!(
-            (place.uri.to_string().as_str(), place.host.to_str().unwrap()),
-            ("/mcp?a=b", "example.com")
-        );
+        assert_eq!((place.target(), place.host()), (&b"/mcp?a=b"[..], &b"example.com"[..]));
         let error = client.place(&"https://evil.example/mcp".parse().unwrap()).unwrap_err().to_string();
         assert_eq!(error, "`https://evil.example` is another origin than `https://example.com`");
     }

@@ -1,24 +1,22 @@
-use std::fmt;
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use hyper::body::{Body as _, Incoming};
-
+use super::framing::{Framing, Taken};
 use super::link::Link;
 
 /// A response that has said all that matters, and whose end is still on its way.
 ///
 /// A stream of events ends after its last one, in a packet of its own as often as not. Closing the connection would be
 /// simpler, and every call that is answered by a stream would cost a new one.
+#[derive(Debug)]
 pub(super) struct Ending {
-    incoming: Incoming,
-    link: Link,
+    framing: Framing,
+    link: Box<Link>,
 }
 
 /// What became of it.
 pub(super) enum Ended {
     /// It is over, and the connection is free.
-    Free(Link),
+    Free(Box<Link>),
     /// The end is not here yet.
     NotYet(Ending),
     /// There came something else, or the connection broke.
@@ -26,28 +24,23 @@ pub(super) enum Ended {
 }
 
 impl Ending {
-    pub(super) fn new(incoming: Incoming, link: Link) -> Self {
-        Self { incoming, link }
+    pub(super) fn new(framing: Framing, link: Box<Link>) -> Self {
+        Self { framing, link }
     }
 
     /// Looks whether the end is here.
     pub(super) fn look(mut self) -> Ended {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut frame = Pin::new(&mut self.incoming).poll_frame(&mut cx);
-        if frame.is_pending() {
-            self.link.drive(&mut cx);
-            frame = Pin::new(&mut self.incoming).poll_frame(&mut cx);
+        loop {
+            match self.framing.take(self.link.incoming()) {
+                Ok(Taken::End) => return Ended::Free(self.link),
+                Ok(Taken::More) => match self.link.poll_fill(&mut cx, 0) {
+                    Poll::Pending => return Ended::NotYet(self),
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Ended::Wrong,
+                },
+                Ok(Taken::Data(_)) | Err(_) => return Ended::Wrong,
+            }
         }
-        match frame {
-            Poll::Pending => Ended::NotYet(self),
-            Poll::Ready(None) => Ended::Free(self.link),
-            Poll::Ready(Some(_)) => Ended::Wrong,
-        }
-    }
-}
-
-impl fmt::Debug for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ending").field("link", &self.link).finish_non_exhaustive()
     }
 }

@@ -50,17 +50,10 @@ impl HttpError {
     }
 
     /// Says in a sentence what happened to a connection.
-    pub(super) fn from_hyper(error: &hyper::Error, reach: Reach) -> Self {
-        if error.is_parse() {
-            return Self::Malformed(error.to_string());
-        }
-        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-        let how = match cause {
-            Some(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
-            Some(cause) => format!("broke: {cause}"),
-            None if error.is_incomplete_message() => CUT_SHORT.to_owned(),
-            None if error.is_canceled() || error.is_closed() => "was closed".to_owned(),
-            None => format!("broke: {error}"),
+    pub(super) fn broken(error: &io::Error, reach: Reach) -> Self {
+        let how = match error.kind() {
+            io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
+            _ => format!("broke: {error}"),
         };
         Self::Lost { how, reach }
     }

@@ -1,132 +1,274 @@
 use std::fmt;
-use std::pin::pin;
-use std::task::{Context, Waker};
+use std::io::{self, IoSlice, Write as _};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Uri, header};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, Connection, SendRequest};
-use hyper_util::rt::TokioIo;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
 
 use super::client::HttpRequest;
-use super::counted::{Counted, Written};
 use super::error::{HttpError, Reach};
+use super::head::{self, Head};
 use crate::dial::{Dialer, Form, Stream, Tunnel};
 use crate::url::Url;
 
-/// The headers of a response, all together.
-const MOST_HEAD_BYTES: usize = 64 * 1024;
+/// What a read asks for at least, and the room that a connection keeps for it.
+const READ_BYTES: usize = 8 * 1024;
 
-/// The number of headers of a response.
-const MOST_HEADERS: usize = 100;
+/// What a read asks for at most, however much the server has to say.
+const MOST_READ_BYTES: usize = 128 * 1024;
 
-/// What is read ahead of whoever reads a body.
-const READ_AHEAD_BYTES: usize = 128 * 1024;
+/// A body up to this is copied behind its head, which is cheaper than to write from two places.
+const COPIED_BYTES: usize = 8 * 1024;
 
-type Driver = Connection<TokioIo<Counted>, Full<Bytes>>;
+/// Responses before the real one, such as `100 Continue`.
+const MOST_INTERIM: usize = 16;
 
 /// One connection that requests go over, one after another.
 ///
-/// It has no task of its own: whoever waits for the response drives it, so that nobody has to be woken in between.
+/// It has no task of its own: whoever waits for the response reads it, so that nobody has to be woken in between.
 pub(crate) struct Link {
-    sender: SendRequest<Full<Bytes>>,
-    /// In a box, since a connection goes from hand to hand with every request.
-    driver: Box<Driver>,
-    /// The driver must not be polled any more.
-    is_over: bool,
-    written: Written,
-    /// What a request needs to go through a proxy that reads it: how the address begins, and the proxy's credentials.
-    proxied: Option<(String, Option<HeaderValue>)>,
+    stream: Stream,
+    /// What was read and belongs to nobody yet.
+    incoming: BytesMut,
+    /// What the next read asks for.
+    read_bytes: usize,
+    /// The head of the request, and its body if that is small.
+    outgoing: Vec<u8>,
+    /// What a request needs to go through a proxy that reads it.
+    proxied: Option<Proxied>,
+}
+
+/// How requests look that a proxy reads.
+struct Proxied {
+    /// How the address begins.
+    origin: String,
+    /// The line with the proxy's credentials, if it wants any.
+    credentials: Vec<u8>,
 }
 
 /// A request that failed.
 pub(super) struct Failed {
     pub(super) error: HttpError,
-    /// The request, if it can be sent over another connection.
-    pub(super) unsent: Option<Request<Full<Bytes>>>,
+    /// Whether it may be sent over another connection.
+    pub(super) is_unsent: bool,
 }
 
 impl Link {
-    pub(crate) async fn open(dialer: &Dialer, origin: &Url, tunnel: Tunnel) -> Result<Self, HttpError> {
+    pub(crate) async fn open(dialer: &Dialer, origin: &Url, tunnel: Tunnel) -> Result<Box<Self>, HttpError> {
         let (stream, _, form) = dialer.open(origin, tunnel).await?;
-        let (stream, written) = Counted::new(stream);
-        let (sender, driver) = http1::Builder::new()
-            .max_headers(MOST_HEADERS)
-            .max_header_size(MOST_HEAD_BYTES)
-            .max_buf_size(READ_AHEAD_BYTES)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| HttpError::from_hyper(&error, Reach::NotReached))?;
         let proxied = match form {
             Form::Origin => None,
-            Form::Proxied(proxy) => Some((origin.origin(), proxy.authorization())),
+            Form::Proxied(proxy) => {
+                let mut lines = super::lines::HeaderLines::default();
+                if let Some(credentials) = proxy.authorization() {
+                    lines.add(&http::header::PROXY_AUTHORIZATION, &credentials);
+                }
+                Some(Proxied { origin: origin.origin(), credentials: lines.as_bytes().to_vec() })
+            }
         };
-        Ok(Self { sender, driver: Box::new(driver), is_over: false, written, proxied })
-    }
-
-    /// Lets the connection do what it can; what is wrong with it is told to whoever waits for the response.
-    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
-        self.is_over = self.is_over || self.driver.poll_without_shutdown(cx).is_ready();
-    }
-
-    /// Returns itself if another request can go over it.
-    pub(super) fn if_reusable(mut self) -> Option<Self> {
-        // What the server did meanwhile, such as leaving, is seen by looking.
-        self.drive(&mut Context::from_waker(Waker::noop()));
-        (!self.is_over && self.sender.is_ready()).then_some(self)
-    }
-
-    /// Makes the request that is written to this connection.
-    pub(super) fn prepare(&self, request: HttpRequest) -> Request<Full<Bytes>> {
-        let HttpRequest { method, place, headers, body } = request;
-        let mut prepared = Request::new(Full::new(body));
-        *prepared.method_mut() = method;
-        *prepared.headers_mut() = headers;
-        prepared.headers_mut().insert(header::HOST, place.host);
-        *prepared.uri_mut() = place.uri;
-        self.adapt(prepared)
-    }
-
-    /// Gives a request the form that this connection needs, whatever form it had.
-    pub(super) fn adapt(&self, mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
-        if let Some((origin, credentials)) = &self.proxied {
-            let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-            if let Ok(whole) = format!("{origin}{path}").parse::<Uri>() {
-                *request.uri_mut() = whole;
-            }
-            if let Some(credentials) = credentials {
-                request.headers_mut().insert(header::PROXY_AUTHORIZATION, credentials.clone());
-            }
-        }
-        request
+        let (incoming, outgoing) = (BytesMut::new(), Vec::new());
+        Ok(Box::new(Self { stream, incoming, read_bytes: READ_BYTES, outgoing, proxied }))
     }
 
     /// Sends a request and waits for the head of its response.
-    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
-        let before = self.written.get();
-        let mut response = pin!(self.sender.try_send_request(request));
-        let outcome = std::future::poll_fn(|cx| {
-            self.drive(cx);
-            response.as_mut().poll(cx)
+    pub(super) async fn send(&mut self, request: &HttpRequest, used: Used) -> Result<Head, Failed> {
+        self.read_bytes = READ_BYTES;
+        self.write_head(request);
+        let is_copied = request.body.len() <= COPIED_BYTES;
+        if is_copied {
+            self.outgoing.extend_from_slice(&request.body);
+        }
+        let apart = if is_copied { &[] } else { &request.body[..] };
+        let mut exchange = Sending { used, sent: 0, is_flushed: false, looked_at: 0, interim: 0 };
+        let outcome = std::future::poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
+        self.outgoing.clear();
+        self.outgoing.shrink_to(2 * COPIED_BYTES);
+        outcome.map_err(|wrong| {
+            let reach = if exchange.sent == 0 { Reach::NotReached } else { Reach::MayHaveReached };
+            let is_unsent = reach == Reach::NotReached;
+            Failed { error: wrong.into_error(reach), is_unsent }
         })
-        .await;
-        outcome.map_err(|mut failed| {
-            let reach = if self.written.get() == before { Reach::NotReached } else { Reach::MayHaveReached };
-            let unsent = failed.take_message().filter(|_| reach == Reach::NotReached);
-            Failed { error: HttpError::from_hyper(failed.error(), reach), unsent }
-        })
+    }
+
+    fn write_head(&mut self, request: &HttpRequest) {
+        let out = &mut self.outgoing;
+        let (origin, credentials) = match &self.proxied {
+            Some(proxied) => (proxied.origin.as_bytes(), &proxied.credentials[..]),
+            None => (&[][..], &[][..]),
+        };
+        for piece in [
+            request.method.as_str().as_bytes(),
+            b" ",
+            origin,
+            request.place.target(),
+            b" HTTP/1.1\r\nhost: ",
+            request.place.host(),
+            b"\r\n",
+            credentials,
+            request.headers.as_bytes(),
+        ] {
+            out.extend_from_slice(piece);
+        }
+        if head::says_length(&request.method, &request.body) {
+            // Nothing is written to memory that could fail.
+            let _ = write!(out, "content-length: {}\r\n", request.body.len());
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes what is left of the request, and reads meanwhile: a server may answer before it has seen everything.
+    fn poll_exchange(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Sending,
+        apart: &[u8],
+    ) -> Poll<Result<Head, Wrong>> {
+        // A server that left meanwhile, or says something unasked, is seen before anything is written.
+        if exchange.sent == 0 && exchange.used == Used::Before {
+            let is_silent = self.incoming.is_empty() && self.poll_fill(cx, 0).is_pending();
+            if !is_silent {
+                return Poll::Ready(Err(Wrong::Broken(io::ErrorKind::UnexpectedEof.into())));
+            }
+            // By that it is known that there is nothing to read yet, and whoever waits is woken once there is.
+            if let Poll::Ready(Ok(())) = self.poll_write(cx, exchange, apart) {
+                return Poll::Pending;
+            }
+        }
+        let written = self.poll_write(cx, exchange, apart);
+        let answered = self.poll_head(cx, exchange);
+        match (written, answered) {
+            (Poll::Ready(Ok(())), answered) => answered,
+            // What is left of the request would be taken for the next one.
+            (_, Poll::Ready(Ok(head))) => Poll::Ready(Ok(Head { keeps_alive: false, ..head })),
+            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(Wrong::Broken(error))),
+            (Poll::Pending, answered) => answered,
+        }
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        Sending { sent, is_flushed, .. }: &mut Sending,
+        apart: &[u8],
+    ) -> Poll<io::Result<()>> {
+        if *is_flushed {
+            return Poll::Ready(Ok(()));
+        }
+        let total = self.outgoing.len() + apart.len();
+        while *sent < total {
+            let rest = self.outgoing.get(*sent..).unwrap_or_default();
+            let behind = apart.get(sent.saturating_sub(self.outgoing.len())..).unwrap_or_default();
+            let stream = Pin::new(&mut self.stream);
+            let count = match (rest, behind) {
+                (rest, []) => ready!(stream.poll_write(cx, rest))?,
+                ([], behind) => ready!(stream.poll_write(cx, behind))?,
+                (rest, behind) => {
+                    ready!(stream.poll_write_vectored(cx, &[IoSlice::new(rest), IoSlice::new(behind)]))?
+                }
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *sent += count;
+        }
+        // Nothing is held back but within TLS, where this is what lets it go.
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        *is_flushed = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>, exchange: &mut Sending) -> Poll<Result<Head, Wrong>> {
+        loop {
+            match head::take(&mut self.incoming, &mut exchange.looked_at).map_err(Wrong::Malformed)? {
+                Some(head) if is_interim(head.status) => {
+                    exchange.interim += 1;
+                    if exchange.interim > MOST_INTERIM {
+                        let problem = "it only ever says that a response will come".to_owned();
+                        return Poll::Ready(Err(Wrong::Malformed(problem)));
+                    }
+                }
+                Some(head) => return Poll::Ready(Ok(head)),
+                None => {
+                    if ready!(self.poll_fill(cx, 0)).map_err(Wrong::Broken)? == 0 {
+                        return Poll::Ready(Err(Wrong::Broken(io::ErrorKind::UnexpectedEof.into())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads more; zero means that nothing will come any more. What is certainly to come is read into one place.
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>, expected: u64) -> Poll<io::Result<usize>> {
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX).saturating_sub(self.incoming.len());
+        let wanted = expected.clamp(self.read_bytes, MOST_READ_BYTES);
+        // What is left behind the last message is room too, and most of the time enough.
+        let room = self.incoming.capacity() - self.incoming.len();
+        if room < wanted / 2 || room < expected.min(MOST_READ_BYTES) {
+            self.incoming.reserve(wanted);
+        }
+        let room = self.incoming.capacity() - self.incoming.len();
+        let count = ready!(pin!(self.stream.read_buf(&mut self.incoming)).poll(cx))?;
+        if count == room {
+            self.read_bytes = (self.read_bytes * 2).min(MOST_READ_BYTES);
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Returns what was read and belongs to nobody yet.
+    pub(super) fn incoming(&mut self) -> &mut BytesMut {
+        &mut self.incoming
     }
 
     /// Takes the connection out, with what was read ahead, after a response that has switched protocols.
     pub(crate) fn into_stream(self) -> (Stream, Bytes) {
-        let parts = (*self.driver).into_parts();
-        (parts.io.into_inner().into_inner(), parts.read_buf)
+        (self.stream, self.incoming.freeze())
     }
+}
+
+/// Tells whether a connection has carried a request before, so that its server may have left meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Used {
+    Never,
+    Before,
+}
+
+/// How far an exchange is.
+struct Sending {
+    used: Used,
+    /// The bytes that were written: only zero proves that nobody can have read anything.
+    sent: usize,
+    /// Whether nothing of the request is held back any more.
+    is_flushed: bool,
+    /// The bytes of the head that were looked at in vain.
+    looked_at: usize,
+    /// The responses that were none.
+    interim: usize,
+}
+
+/// What is wrong with an exchange.
+enum Wrong {
+    Broken(io::Error),
+    Malformed(String),
+}
+
+impl Wrong {
+    fn into_error(self, reach: Reach) -> HttpError {
+        match self {
+            Self::Broken(error) => HttpError::broken(&error, reach),
+            Self::Malformed(problem) => HttpError::Malformed(problem),
+        }
+    }
+}
+
+/// Reports whether a response only says that another will come.
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("is_over", &self.is_over).finish_non_exhaustive()
+        f.debug_struct("Link").field("incoming", &self.incoming.len()).finish_non_exhaustive()
     }
 }

@@ -2,12 +2,15 @@
 
 mod body;
 mod client;
-mod counted;
 mod ending;
 mod error;
+mod framing;
+mod head;
+mod lines;
 mod link;
 mod pool;
 
 pub use self::body::ResponseBody;
 pub use self::client::{HttpClient, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place};
 pub use self::error::{HttpError, Reach};
+pub use self::lines::HeaderLines;

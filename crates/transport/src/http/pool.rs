@@ -38,7 +38,7 @@ struct Idle {
 #[derive(Debug)]
 enum Kept {
     /// A connection that is free.
-    Free(Link),
+    Free(Box<Link>),
     /// A connection whose response is not quite over.
     Ending(Ending),
 }
@@ -48,8 +48,8 @@ impl Pool {
         Self { most, state: Mutex::default() }
     }
 
-    /// Takes a connection that can still be used.
-    pub(super) fn take(&self) -> Option<Link> {
+    /// Takes a connection that is not too old; whether its server has left meanwhile is seen by whoever uses it.
+    pub(super) fn take(&self) -> Option<Box<Link>> {
         let now = Instant::now();
         let mut state = self.lock();
         let mut index = state.idle.len();
@@ -58,9 +58,9 @@ impl Pool {
             let Some(Idle { kept, until }) = state.idle.remove(index) else { break };
             let free = match kept {
                 _ if until <= now => None,
-                Kept::Free(link) => link.if_reusable(),
+                Kept::Free(link) => Some(link),
                 Kept::Ending(ending) => match ending.look() {
-                    Ended::Free(link) => link.if_reusable(),
+                    Ended::Free(link) => Some(link),
                     Ended::Wrong => None,
                     Ended::NotYet(ending) => {
                         state.idle.insert(index, Idle { kept: Kept::Ending(ending), until });
@@ -76,9 +76,8 @@ impl Pool {
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
-    pub(super) fn give(self: &Arc<Self>, link: Link, keep: Duration) {
-        let link = if keep.is_zero() { None } else { link.if_reusable() };
-        if let Some(link) = link {
+    pub(super) fn give(self: &Arc<Self>, link: Box<Link>, keep: Duration) {
+        if !keep.is_zero() {
             self.keep(Kept::Free(link), keep);
         }
     }
@@ -91,14 +90,15 @@ impl Pool {
     }
 
     fn keep(self: &Arc<Self>, kept: Kept, keep: Duration) {
-        // Outside of a runtime nobody could end what grows old, nor use it.
-        let Ok(runtime) = Handle::try_current() else { return };
+        let until = Instant::now() + keep;
         let mut state = self.lock();
-        let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
-        state.idle.push_back(Idle { kept, until: Instant::now() + keep });
         if state.sweeper.is_none() {
+            // Outside of a runtime nobody could end what grows old, nor use it.
+            let Ok(runtime) = Handle::try_current() else { return };
             state.sweeper = Some(runtime.spawn(sweep(Arc::downgrade(self))).abort_handle());
         }
+        let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
+        state.idle.push_back(Idle { kept, until });
         drop(state);
         drop(oldest);
     }

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use trunkline_transport::Url;
 use trunkline_transport::dial::Proxies;
-use trunkline_transport::http::{HttpClient, HttpOptions, HttpRequest, Reach};
+use trunkline_transport::http::{HeaderLines, HttpClient, HttpOptions, HttpRequest, Reach};
 
 use crate::scripted::{LONG, Seen, dialer, post, read_request, serve, write};
 
@@ -106,7 +106,7 @@ async fn a_proxy_that_gives_no_tunnel_is_named_and_nothing_was_sent() {
         let request = HttpRequest {
             method: http::Method::GET,
             place: client.place(&url).unwrap(),
-            headers: HeaderMap::new(),
+            headers: HeaderLines::default(),
             body: Bytes::new(),
         };
         let error = timeout(LONG, client.send(request)).await.unwrap().unwrap_err();

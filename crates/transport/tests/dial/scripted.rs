@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use trunkline_transport::Url;
 use trunkline_transport::dial::{DialOptions, Dialer, Proxies};
-use trunkline_transport::http::{HttpClient, HttpOptions, HttpRequest};
+use trunkline_transport::http::{HeaderLines, HttpClient, HttpOptions, HttpRequest};
 
 /// A hang is a failure; nothing here takes a second.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -87,7 +86,7 @@ pub(crate) fn post(client: &HttpClient, url: &Url, body: &'static str) -> HttpRe
     HttpRequest {
         method: http::Method::POST,
         place: client.place(url).unwrap(),
-        headers: HeaderMap::new(),
+        headers: HeaderLines::default(),
         body: body.into(),
     }
 }

@@ -63,12 +63,18 @@ fn list(args: &ServersArgs) -> Result<(), Failure> {
 
 /// Tells of the servers of a file what can be told without a hub.
 fn of_file(file: &ConfigFile) -> Vec<ServerState> {
-    let states = file.names().into_iter().map(|name| match file.server(name) {
+    let (readable, _) = file.each_server();
+    let read = |name: &str| match readable.iter().find(|server| server.name == *name) {
+        Some(server) => Ok(server.clone()),
+        None => file.server(name),
+    };
+    let states = file.names().into_iter().map(|name| match read(name) {
         Ok(server) => ServerState {
             name: name.to_owned(),
             state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
             required: server.required,
             reach: server.reach.to_string(),
+            reason: server.unset.map(|name| format!("the variable `{name}` is not set")),
             ..ServerState::default()
         },
         Err(error) => ServerState {

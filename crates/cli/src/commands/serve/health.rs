@@ -24,7 +24,7 @@ pub(crate) const METRICS: &str = "/metrics";
 
 /// The paths that tell how the server is.
 ///
-/// They need no token, since those who ask have none. `Host` and `Origin` are checked as on the endpoint, so that no page
+/// Beside the endpoint they need no token, since those who ask have none. `Host` and `Origin` are checked as on the endpoint, so that no page
 /// from elsewhere can find out that the server is there.
 #[derive(Clone, Debug)]
 pub(super) struct Probes {
@@ -119,7 +119,7 @@ pub(super) fn beside(
 /// The probes alone, on an address of their own.
 #[derive(Clone, Debug)]
 pub(super) struct ProbesAlone {
-    /// Serves nothing here, but knows which hosts and origins may ask.
+    /// Serves nothing here, but knows which hosts and origins may ask, and who off the loopback.
     pub(super) guard: HttpService,
     pub(super) probes: Probes,
 }
@@ -131,7 +131,7 @@ impl Service<Request<Incoming>> for ProbesAlone {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (parts, _) = request.into_parts();
-        let answer = self.guard.refuse_foreign(&parts).unwrap_or_else(|| {
+        let answer = self.guard.refuse_stranger(&parts).unwrap_or_else(|| {
             if self.probes.knows(parts.uri.path()) {
                 return self.probes.answer(&parts);
             }

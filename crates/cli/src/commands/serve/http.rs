@@ -30,7 +30,7 @@ pub(super) async fn serve(
     args.check_paths()?;
     let authenticator = args.authenticator()?;
     let tls = args.tls()?;
-    let addresses = permitted(args, wanted)?;
+    let addresses = permitted(args, "--http", wanted)?;
     let port_file = args.port_file.as_deref().map(claim).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
     let probes = |audience| Probes {
@@ -39,8 +39,8 @@ pub(super) async fn serve(
         gateway: serving.gateway().cloned(),
         audience,
     };
-    let admin = admin(args, host, probes(Audience::Operators)).await?;
     let options = HttpOptions { authenticator, tls, ..options(args, address.ip()) };
+    let admin = admin(args, host, probes(Audience::Operators), &options).await?;
     let warning = options.warning(address.ip());
     let endpoint = host.http(options);
     let service = health::beside(endpoint.clone(), probes(audience(args, address.ip())));
@@ -92,10 +92,10 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Looks up the addresses to listen on, and refuses those that would let strangers in.
-fn permitted(args: &HttpArgs, wanted: &ListenAddress) -> Result<Vec<SocketAddr>, Failure> {
+fn permitted(args: &HttpArgs, option: &str, wanted: &ListenAddress) -> Result<Vec<SocketAddr>, Failure> {
     let addresses = wanted.resolve().map_err(|error| {
         Failure::configuration(format!("{wanted} is not an address of this machine: {error}"))
-            .hint("`--http :7411` listens on the loopback, `--http 0.0.0.0:7411` everywhere")
+            .hint(format!("`{option} :7411` listens on the loopback, `{option} 0.0.0.0:7411` everywhere"))
     })?;
     let public = addresses.iter().find(|address| !address.ip().is_loopback());
     match public {
@@ -114,16 +114,30 @@ fn audience(args: &HttpArgs, ip: IpAddr) -> Audience {
     if is_private { Audience::Operators } else { Audience::Anybody }
 }
 
-/// Listens where those who run the server look at it, if they named a place.
-async fn admin(args: &HttpArgs, host: &Host, probes: Probes) -> Result<Option<Admin>, Failure> {
+/// Listens where those who run the server look at it, if they named a place. Where others can reach that, they have to say
+/// who they are, as callers do.
+async fn admin(
+    args: &HttpArgs,
+    host: &Host,
+    probes: Probes,
+    endpoint: &HttpOptions,
+) -> Result<Option<Admin>, Failure> {
     let Some(wanted) = &args.admin else { return Ok(None) };
-    let addresses = wanted.resolve().map_err(|error| {
-        Failure::configuration(format!("{wanted} is not an address of this machine: {error}"))
-            .hint("`--admin :9411` listens on the loopback")
-    })?;
+    let addresses = permitted(args, "--admin", wanted)?;
     let (listener, address) = listen(wanted, "--admin", &addresses).await?;
-    tracing::info!("metrics on http://{address}/metrics");
-    let guard = host.http(HttpOptions::for_address(address.ip()));
+    let mut options = HttpOptions::for_address(address.ip());
+    if !address.ip().is_loopback() {
+        options.authenticator.clone_from(&endpoint.authenticator);
+        options.tls.clone_from(&endpoint.tls);
+        if args.auth.is_none() {
+            tracing::warn!(
+                "anybody who can reach {address} learns how this server is: no credential is asked for"
+            );
+        }
+    }
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    tracing::info!("metrics on {scheme}://{address}/metrics");
+    let guard = host.http(options);
     Ok(Some(Admin { listener, service: ProbesAlone { guard, probes } }))
 }
 
@@ -179,7 +193,7 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     options.websocket = (!args.only_streamable).then(|| args.ws_path.clone());
     options.cookie_sessions = args.cookie_sessions.then(CookieSessions::default);
     options.always_stream = args.always_sse;
-    options.session_limits.total = args.max_sessions;
+    options.session_limits.total = args.max_sessions.get();
     options.session_limits.idle = args.session_ttl;
     options
 }

@@ -45,10 +45,16 @@ impl Offer {
     /// Opens the file to which a line for each call is appended, if somebody wants that.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// It cannot be opened, or there is none that arguments could be written into.
     pub(super) fn audit(&self, args: &ServeArgs) -> Result<Option<Audit>, Failure> {
         let said = self.gateway().map(|gateway| gateway.plan().audit.clone()).unwrap_or_default();
-        let Some(file) = args.audit.clone().or(said.file) else { return Ok(None) };
+        let Some(file) = args.audit.clone().or(said.file) else {
+            return match args.audit_arguments {
+                true => Err(Failure::configuration("there is no audit log to write arguments into")
+                    .hint("name one with `--audit FILE`, or in the table [audit] of the file")),
+                false => Ok(None),
+            };
+        };
         let written = args.audit_arguments || said.arguments;
         let arguments = if written { Arguments::Written } else { Arguments::Counted };
         let audit = Audit::open(&file, arguments).map_err(|error| {

@@ -1,3 +1,4 @@
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::exit::Failure;
 use crate::logging::LogArgs;
 use crate::signals::Departure;
 use crate::values::{
-    AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_size, parse_variable_name,
+    AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_host, parse_lifetime, parse_origin,
+    parse_size, parse_variable_name,
 };
 
 /// The heading of what only HTTP needs.
@@ -75,8 +77,9 @@ pub(crate) struct ServeArgs {
 /// How callers are served, whatever it is that they are served.
 #[derive(Debug, Args)]
 pub(crate) struct EdgeArgs {
-    /// How long calls may take to finish at shutdown
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    /// How long calls may take to finish at shutdown, or after standard
+    /// input has ended
+    #[arg(verbatim_doc_comment, long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
     /// The largest message that is taken, from either side
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
@@ -112,10 +115,10 @@ pub(crate) struct HttpArgs {
     #[arg(long, conflicts_with = "auth")]
     pub(super) insecure_no_auth: bool,
     /// An origin whose pages may call, beside the loopback; repeatable
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     pub(super) allow_origin: Vec<String>,
     /// A name that clients may reach us by, beside the loopback; repeatable
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = parse_host)]
     pub(super) allow_host: Vec<String>,
     /// The path that is read as a stream in HTTP+SSE
     #[arg(long, value_name = "PATH", default_value = "/sse", value_parser = parse_endpoint_path)]
@@ -127,7 +130,7 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "PATH", default_value = "/ws", value_parser = parse_endpoint_path)]
     pub(super) ws_path: String,
     /// Serve Streamable HTTP alone: neither HTTP+SSE nor WebSocket
-    #[arg(long, conflicts_with = "cookie_sessions")]
+    #[arg(long, conflicts_with_all = ["cookie_sessions", "sse_path", "messages_path", "ws_path"])]
     pub(super) only_streamable: bool,
     /// Give clients of HTTP+SSE a cookie that names what is kept for them
     #[arg(long)]
@@ -139,18 +142,18 @@ pub(crate) struct HttpArgs {
     #[arg(long)]
     pub(super) always_sse: bool,
     /// How long a legacy session lives without being used
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parse_lifetime)]
     pub(super) session_ttl: Duration,
     /// The most legacy sessions at one time
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(super) max_sessions: usize,
+    #[arg(long, value_name = "N", default_value = "10000")]
+    pub(super) max_sessions: NonZero<usize>,
     /// A secret file of 32 bytes or more that lets calls which wait for an
     /// answer survive a restart; repeatable, the first seals and all open
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
     /// Where /metrics, /healthz and /readyz are served too, for those who
     /// run the server; on the loopback --http has them itself, unless
-    /// --auth or --allow-host is given
+    /// --auth or --allow-host is given. Elsewhere --auth holds here too
     #[arg(verbatim_doc_comment, long, value_name = "ADDR")]
     pub(super) admin: Option<ListenAddress>,
     /// How long to answer 503 on /readyz before shutting down
@@ -167,12 +170,23 @@ pub(crate) struct HttpArgs {
 
 impl ServeArgs {
     /// Returns the variables that tools may see, by where they come from.
-    pub(super) fn env(&self) -> EnvPolicy {
+    ///
+    /// # Errors
+    /// Two of them differ in nothing that a header could tell.
+    pub(super) fn env(&self) -> Result<EnvPolicy, Failure> {
         if self.stdio {
-            EnvPolicy { from_process: self.env.clone(), ..EnvPolicy::default() }
-        } else {
-            EnvPolicy { from_headers: self.env.clone(), ..EnvPolicy::default() }
+            return Ok(EnvPolicy { from_process: self.env.clone(), ..EnvPolicy::default() });
         }
+        for (at, name) in self.env.iter().enumerate() {
+            let mut others = self.env.iter().skip(at + 1);
+            if let Some(other) = others.find(|other| *other != name && other.eq_ignore_ascii_case(name)) {
+                return Err(Failure::configuration(format!(
+                    "the variables {name} and {other} cannot be told apart: headers have no case"
+                ))
+                .hint(format!("give one of them, as `--env {name}`")));
+            }
+        }
+        Ok(EnvPolicy { from_headers: self.env.clone(), ..EnvPolicy::default() })
     }
 }
 

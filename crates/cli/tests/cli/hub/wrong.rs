@@ -42,3 +42,26 @@ fn a_hub_whose_file_names_itself_does_not_start_itself_without_end() {
     let reason = ready["servers"]["me"]["reason"].as_str().unwrap();
     assert!(reason.contains("was started by itself"), "{reason}");
 }
+
+#[test]
+fn a_hub_that_is_reached_through_a_proxy_is_not_offered_by_itself() {
+    let own = ("a", builtin("echo"));
+    let place = Place::new("hub_circle", "mcp.json", &mcp_json(std::slice::from_ref(&own)));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    let mirror = json!({ "command": OURSELVES, "args": ["bridge", format!("http://{address}/mcp")] });
+    place.write(&mcp_json(&[own, ("mirror", mirror)]));
+    running.wait_for("lead back to this hub");
+    running.wait_for("was read again");
+    let offered = tools(address);
+    assert!(!offered.iter().any(|name| name.starts_with("mirror")), "{offered:?}");
+    assert_eq!(echoed(address, "a__echo", "still"), "still");
+}
+
+#[test]
+fn a_server_that_is_switched_off_may_lack_a_variable() {
+    let off = json!({ "command": "${UNSET_VARIABLE}", "disabled": true });
+    let place = Place::new("hub_lacking", "mcp.json", &mcp_json(&[("a", builtin("echo")), ("off", off)]));
+    let (_running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+}

@@ -3,11 +3,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::Method;
-use http::header::{HeaderMap, LOCATION};
+use http::header::LOCATION;
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::{
-    HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place,
+    HeaderLines, HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place,
 };
 
 /// The longest way within the origin to where the server is.
@@ -37,7 +37,7 @@ impl Endpoint {
     pub(super) async fn send(
         &self,
         method: Method,
-        headers: HeaderMap,
+        headers: HeaderLines,
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
         let (place, is_settled) = {

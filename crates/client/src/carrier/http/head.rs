@@ -4,6 +4,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USE
 use trunkline_protocol::Revision;
 use trunkline_protocol::header::encode_value;
 use trunkline_transport::Secret;
+use trunkline_transport::http::HeaderLines;
 
 use crate::carrier::Mirror;
 
@@ -101,25 +102,23 @@ impl fmt::Debug for Headers {
 }
 
 /// Adds the headers that repeat what is in a body, and the method if it is a request's.
-pub(super) fn mirror(map: &mut HeaderMap, mirror: &Mirror, method: Option<&str>) {
+pub(super) fn mirror(lines: &mut HeaderLines, mirror: &Mirror, method: Option<&str>) {
     match mirror {
         Mirror::Nothing => {}
-        Mirror::Version(revision) => name_version(map, *revision),
+        Mirror::Version(revision) => name_version(lines, *revision),
         Mirror::Whole { revision, name, params } => {
-            name_version(map, *revision);
-            if let Some(method) = method.and_then(|method| HeaderValue::from_str(method).ok()) {
-                map.insert(MCP_METHOD, method);
+            name_version(lines, *revision);
+            if let Some(method) = method {
+                lines.add_text(&MCP_METHOD, method);
             }
-            if let Some(name) = name.as_ref().and_then(|name| HeaderValue::from_str(&encode_value(name)).ok())
-            {
-                map.insert(MCP_NAME, name);
+            if let Some(name) = name {
+                lines.add_text(&MCP_NAME, &encode_value(name));
             }
             for (name, value) in params {
                 // The names come from schemas that were checked and the values were encoded, so that neither can fail; a
                 // server that misses one says so.
-                let name = HeaderName::from_bytes(name.as_bytes());
-                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
-                    map.insert(name, value);
+                if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+                    lines.add_text(&name, value);
                 }
             }
         }
@@ -127,8 +126,8 @@ pub(super) fn mirror(map: &mut HeaderMap, mirror: &Mirror, method: Option<&str>)
 }
 
 /// Adds the header that says the version.
-pub(super) fn name_version(map: &mut HeaderMap, revision: Revision) {
-    map.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+pub(super) fn name_version(lines: &mut HeaderLines, revision: Revision) {
+    lines.add_text(&PROTOCOL_VERSION, revision.as_str());
 }
 
 /// The kinds of body that a server can answer with.
@@ -141,7 +140,12 @@ pub(super) enum Media {
 
 /// Reads `Content-Type`, whatever parameters it has.
 pub(super) fn media(headers: &HeaderMap) -> Media {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = headers.get(CONTENT_TYPE);
+    // What nearly every server says.
+    if kind.is_some_and(|kind| kind == JSON) {
+        return Media::Json;
+    }
+    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim() {
         kind if kind.eq_ignore_ascii_case("application/json") => Media::Json,
         kind if kind.eq_ignore_ascii_case("text/event-stream") => Media::Events,
@@ -218,10 +222,12 @@ mod tests {
             ),
         ];
         for (mirrored, method, expected) in table {
-            let mut map = HeaderMap::new();
-            mirror(&mut map, mirrored, *method);
-            let found: Vec<_> = map.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
-            assert_eq!(found, *expected, "{mirrored:?}");
+            let mut lines = HeaderLines::default();
+            mirror(&mut lines, mirrored, *method);
+            let found = std::str::from_utf8(lines.as_bytes()).unwrap();
+            let expected: String =
+                expected.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            assert_eq!(found, expected, "{mirrored:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use trunkline_protocol::Revision;
+use trunkline_transport::http::HeaderLines;
 
 use super::answer::InSession;
 use super::head;
@@ -29,11 +30,12 @@ impl Session {
                 "the server gave an id of a session that is not one piece of printable ASCII".to_owned()
             );
         }
-        let id = id.cloned().map(|mut id| {
+        // A copy, since a header shares its bytes with all that was read with it.
+        let mut id = id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
+        if let Some(id) = &mut id {
             // Whoever has the id may speak in the session.
             id.set_sensitive(true);
-            id
-        });
+        }
         Ok(Self { id, revision: None })
     }
 
@@ -43,14 +45,14 @@ impl Session {
     }
 
     /// Adds the id to the headers of a request, if the server keeps a session.
-    pub(super) fn name_itself(&self, headers: &mut HeaderMap) -> InSession {
+    pub(super) fn name_itself(&self, headers: &mut HeaderLines) -> InSession {
         let Some(id) = &self.id else { return InSession::No };
-        headers.insert(SESSION_ID, id.clone());
+        headers.add(&SESSION_ID, id);
         InSession::Yes
     }
 
     /// Adds the revision too, to the headers of a request that mirrors no body.
-    pub(super) fn name_whole(&self, headers: &mut HeaderMap) -> InSession {
+    pub(super) fn name_whole(&self, headers: &mut HeaderLines) -> InSession {
         if let Some(revision) = self.revision {
             head::name_version(headers, revision);
         }
@@ -77,7 +79,7 @@ mod tests {
         for (ids, expected) in table {
             let headers = ids.iter().map(|id| (SESSION_ID, HeaderValue::from_str(id).unwrap())).collect();
             let session =
-                Session::open(&headers).ok().map(|session| session.name_itself(&mut HeaderMap::new()));
+                Session::open(&headers).ok().map(|session| session.name_itself(&mut HeaderLines::default()));
             assert_eq!(session, *expected, "{ids:?}");
         }
     }
@@ -86,9 +88,9 @@ mod tests {
     fn an_id_is_never_printed() {
         let headers = HeaderMap::from_iter([(SESSION_ID, HeaderValue::from_static("sentinel"))]);
         let session = Session::open(&headers).unwrap();
-        let mut sent = HeaderMap::new();
+        let mut sent = HeaderLines::default();
         session.name_itself(&mut sent);
-        assert_eq!(sent[SESSION_ID], "sentinel");
+        assert_eq!(sent.as_bytes(), b"mcp-session-id: sentinel\r\n");
         assert!(!format!("{session:?} {sent:?}").contains("sentinel"));
     }
 }

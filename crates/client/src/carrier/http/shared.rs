@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -12,10 +12,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Id, Refusal, Revision, emit};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
-use trunkline_transport::http::{HttpError, HttpResponse, OtherOrigin, Reach as HttpReach};
+use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OtherOrigin, Reach as HttpReach};
 
 use super::HttpLimits;
 use super::answer::{self, Answer, InSession, explain};
+use super::closing::Closing;
 use super::endpoint::Endpoint;
 use super::events::Events;
 use super::head::{self, Headers};
@@ -40,6 +41,9 @@ const MOST_BESIDE: usize = 64;
 /// How much of the body of a refusal is read, for people.
 const EXCERPT_BYTES: usize = 2048;
 
+/// What a request most likely adds to the headers that all have.
+const ROOM: usize = 256;
+
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What the requests to one endpoint have in common.
@@ -48,11 +52,11 @@ pub(super) struct Shared {
     pub(super) aside: Aside,
     pub(super) places: Arc<Semaphore>,
     endpoint: Endpoint,
-    post_headers: HeaderMap,
-    stream_headers: HeaderMap,
+    post_headers: HeaderLines,
+    stream_headers: HeaderLines,
     state: Mutex<State>,
     /// Whether the client has closed the connection, by which every request ends.
-    over: watch::Sender<bool>,
+    pub(super) closing: Closing,
 }
 
 #[derive(Default)]
@@ -108,30 +112,21 @@ impl Shared {
             aside,
             places: Arc::new(Semaphore::new(limits.in_flight)),
             endpoint: Endpoint::new(dialer, url)?,
-            post_headers: headers.post(),
-            stream_headers: headers.stream(),
+            post_headers: headers.post().into(),
+            stream_headers: headers.stream().into(),
             state: Mutex::default(),
-            over: watch::Sender::new(false),
+            closing: Closing::default(),
         })
     }
 
     /// Reports whether the connection was closed.
     pub(super) fn is_over(&self) -> bool {
-        *self.over.borrow()
-    }
-
-    /// Waits until the connection is closed.
-    pub(super) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut over = self.over.subscribe();
-        async move {
-            // Whoever waits holds what sends, so that this ends by the value alone.
-            let _ = over.wait_for(|over| *over).await;
-        }
+        self.closing.is_over()
     }
 
     /// Sends a request of the protocol and judges the head of its response.
     pub(super) async fn send(&self, outgoing: &mut Outgoing) -> Result<(Answer, HttpResponse), Loss> {
-        let mut headers = self.post_headers.clone();
+        let mut headers = self.post_headers.with_room(ROOM);
         head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
         let session = self.enter(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
@@ -153,7 +148,7 @@ impl Shared {
     }
 
     /// Adds the session that a message belongs to, if it belongs to one.
-    fn enter(&self, mirror: &Mirror, headers: &mut HeaderMap) -> InSession {
+    fn enter(&self, mirror: &Mirror, headers: &mut HeaderLines) -> InSession {
         let Mirror::Version(revision) = mirror else { return InSession::No };
         let mut state = self.lock();
         state.session.speaks(*revision);
@@ -171,13 +166,13 @@ impl Shared {
 
     /// Sends a notification or an answer.
     pub(super) async fn post(&self, posted: Posted) -> Result<(), Loss> {
-        let mut headers = self.post_headers.clone();
+        let mut headers = self.post_headers.with_room(ROOM);
         head::mirror(&mut headers, &posted.mirror, None);
         let session = self.enter(&posted.mirror, &mut headers);
         self.deliver(posted.body, headers, session).await
     }
 
-    async fn deliver(&self, body: String, headers: HeaderMap, session: InSession) -> Result<(), Loss> {
+    async fn deliver(&self, body: String, headers: HeaderLines, session: InSession) -> Result<(), Loss> {
         let sending = async {
             let mut response = self
                 .endpoint
@@ -249,7 +244,7 @@ impl Shared {
             state.session.name_whole(&mut headers)
         };
         if let Some(last) = last {
-            headers.insert(LAST_EVENT_ID, last.clone());
+            headers.add(&LAST_EVENT_ID, last);
         }
         let mut response = self
             .endpoint
@@ -299,7 +294,7 @@ impl Shared {
 
     /// Ends the session and everything that belongs to it, in an orderly way.
     pub(super) async fn close(&self) {
-        self.over.send_replace(true);
+        self.closing.close();
         let beside = std::mem::take(&mut self.lock().beside);
         let _ = timeout(LAST_WORDS_WITHIN, beside.join_all()).await;
         if let Some(headers) = self.parting() {
@@ -319,14 +314,14 @@ impl Shared {
     }
 
     /// Leaves the session, and returns the headers that say which it was; nothing if the server keeps none.
-    fn parting(&self) -> Option<HeaderMap> {
+    fn parting(&self) -> Option<HeaderLines> {
         let session = self.leave();
         let mut headers = self.stream_headers.clone();
         (session.name_whole(&mut headers) == InSession::Yes).then_some(headers)
     }
 
     /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
-    async fn delete(&self, headers: HeaderMap) {
+    async fn delete(&self, headers: HeaderLines) {
         let deleting = self.endpoint.send(HttpMethod::DELETE, headers, Bytes::new());
         if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
             tracing::debug!(%error, "the session was not ended");

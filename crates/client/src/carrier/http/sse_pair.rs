@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use http::header::HeaderMap;
 use http::{Method as HttpMethod, StatusCode};
 use tokio::time::timeout;
 use trunkline_protocol::shorten;
 use trunkline_protocol::sse::{SseDecoder, SseEvent};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::{
-    HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, Place, ResponseBody,
+    HeaderLines, HttpClient, HttpError, HttpOptions, HttpRequest, HttpResponse, Place, ResponseBody,
 };
 use trunkline_transport::{Channel, ReceiveError, Url};
 
@@ -42,7 +41,7 @@ const EXCERPT_BYTES: usize = 2048;
 pub(crate) struct SsePair {
     http: HttpClient,
     place: Place,
-    post_headers: HeaderMap,
+    post_headers: HeaderLines,
     stream: EventStream,
     limit: usize,
     outgoing: VecDeque<String>,
@@ -102,7 +101,7 @@ impl SsePair {
         Ok(Self {
             http,
             place,
-            post_headers: headers.post(),
+            post_headers: headers.post().into(),
             stream,
             limit,
             outgoing: VecDeque::new(),
@@ -132,8 +131,12 @@ async fn get(http: &HttpClient, url: &Url, headers: &Headers) -> Result<(Url, Ht
     let mut url = url.clone();
     for _ in 0..=MOST_REDIRECTS {
         let place = http.place(&url).map_err(|error| answer::malformed(error.to_string()))?;
-        let request =
-            HttpRequest { method: HttpMethod::GET, place, headers: headers.stream(), body: Bytes::new() };
+        let request = HttpRequest {
+            method: HttpMethod::GET,
+            place,
+            headers: headers.stream().into(),
+            body: Bytes::new(),
+        };
         let mut response = http.send(request).await.map_err(|error| lost(&error))?;
         match answer::judge(response.status, &response.headers, InSession::No) {
             Answer::Events => return Ok((url, response)),

@@ -44,12 +44,18 @@ pub(super) fn member(name: &str, value: &str) -> String {
 /// Writes a server whose first brace is so many levels deep.
 pub(super) fn server(server: &ServerConfig, folder: &Path, style: &Style, depth: usize) -> String {
     let mut members: Vec<String> = Vec::new();
-    // Most clients want to be told that an address is one, and how to speak to it.
+    // Most clients want to be told that an address is one, and how to speak to it; who finds that out reads it in a word of ours.
     if let Reach::Endpoint(endpoint) = &server.reach {
-        let kind = if endpoint.wire == Wire::Auto { Wire::Http } else { endpoint.wire };
         let is_websocket = endpoint.url.as_written().starts_with("ws");
-        let kind = if is_websocket { Wire::WebSocket } else { kind };
+        let (kind, is_found_out) = match endpoint.wire {
+            _ if is_websocket => (Wire::WebSocket, false),
+            Wire::Auto => (Wire::Http, true),
+            said => (said, false),
+        };
         members.push(member("type", &string(kind.as_str())));
+        if is_found_out {
+            members.push(member("transport", &string(Wire::Auto.as_str())));
+        }
     }
     let mut rules: Vec<String> = Vec::new();
     for Field { name, value } in fields(server, folder) {

@@ -5,11 +5,11 @@ use trunkline_protocol::codec::Reply;
 use trunkline_protocol::envelope::Malformed;
 use trunkline_protocol::{Level, Message, Method, Notification, Raw, Refusal, Request, era, meta, shorten};
 
-use super::super::Answer;
+use super::super::{Answer, id_in_use};
 use super::call::LegacyCall;
-use super::exchange::LegacyExchange;
+use super::exchange::{LegacyExchange, together};
 use super::live::LiveSession;
-use super::{ID_IN_USE, refuse};
+use super::refuse;
 use crate::call::{Call, Context, Outcome, Running, Shared, Surroundings};
 use crate::change::Filter;
 use crate::core::Core;
@@ -65,9 +65,8 @@ pub(crate) fn begin_batch(
     messages: Vec<Result<Message, Malformed>>,
     carriage: &Carriage,
 ) -> Begun {
-    if !session.revision().has_batches() || messages.iter().any(is_modern) {
-        let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
-        return Begun::Answer(refuse(None, &refusal, session.revision()));
+    if !takes_batch(session, &messages) {
+        return Begun::Answer(refuse(None, &no_batches(), session.revision()));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
@@ -90,6 +89,33 @@ pub(crate) fn begin_batch(
     Begun::Exchange(LegacyExchange::Batch { calls, answers, _reserved: None })
 }
 
+/// Refuses every request of a batch that cannot even begin.
+pub(crate) fn refuse_batch(
+    session: &LiveSession,
+    messages: &[Result<Message, Malformed>],
+    refusal: &Refusal,
+) -> Answer {
+    let revision = session.revision();
+    if !takes_batch(session, messages) {
+        return refuse(None, &no_batches(), revision);
+    }
+    let refused = messages.iter().filter_map(|message| match message {
+        Ok(Message::Request(request)) => Some(refuse(Some(&request.id), refusal, revision).message),
+        Ok(_) => None,
+        Err(Malformed { refusal, id }) => Some(refuse(id.as_ref(), refusal, revision).message),
+    });
+    together(&refused.collect::<Vec<_>>())
+}
+
+/// Says that a batch may not stand where it does.
+pub(crate) fn no_batches() -> Refusal {
+    Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only")
+}
+
+fn takes_batch(session: &LiveSession, messages: &[Result<Message, Malformed>]) -> bool {
+    session.revision().has_batches() && !messages.iter().any(is_modern)
+}
+
 fn is_modern(message: &Result<Message, Malformed>) -> bool {
     matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
 }
@@ -100,7 +126,7 @@ fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) 
     let refusal = if request.method == Method::Initialize.as_str() {
         Refusal::INVALID_REQUEST.because("this request may not be part of a batch")
     } else if calls.iter().any(|call| *call.id() == request.id) {
-        Refusal::INVALID_REQUEST.because(ID_IN_USE)
+        id_in_use()
     } else {
         return Ok(Message::Request(request));
     };
@@ -182,8 +208,8 @@ fn begin_call(
     method: Method,
     carriage: &Carriage,
 ) -> Result<Box<LegacyCall>, Refusal> {
-    if session.has_call(&request.id) {
-        return Err(Refusal::INVALID_REQUEST.because(ID_IN_USE));
+    if !session.announce(&request.id) {
+        return Err(id_in_use());
     }
     let mut in_flight = core.admit_call(session.principal())?;
     in_flight.time(method, &request.params, session.revision());
@@ -225,7 +251,7 @@ fn watched_uri(core: &Core, request: &Request) -> Result<String, Refusal> {
 
 /// Begins to watch a resource for a session, once the handler is ready to tell of it.
 async fn subscribe(core: Arc<Core>, session: Arc<LiveSession>, uri: String) -> Result<Outcome, Refusal> {
-    let told = core.handler.prepare_watch(BTreeSet::from([uri.clone()])).await;
+    let told = core.handler.prepare_watch(&session.listener(), BTreeSet::from([uri.clone()])).await;
     if !told.contains(&uri) {
         let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.because(problem));
@@ -331,6 +357,28 @@ mod tests {
         assert!(session.is_busy(), "the one that goes on is still known");
         assert_eq!(answer(second.poll_event(&mut cx)).and_then(text).as_deref(), Some("waited"));
         drop(second);
+        assert!(!session.is_busy());
+        assert_eq!(core.calls(), 0);
+    }
+
+    #[test]
+    fn a_cancellation_during_the_first_step_of_a_call_counts_and_an_earlier_one_does_not() {
+        let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
+        let core = testing::core(&Server::new("s").with(endless));
+        let session = testing::session(&core, Revision::NEWEST_LEGACY);
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        let id = trunkline_protocol::Id::from_number(7);
+        // Meant for another call that had this id, and is over.
+        session.cancel(&id);
+        let mut call = begin_tool(&core, &session, "endless");
+        assert!(call.poll_event(&mut cx).is_pending());
+        drop(call);
+        let mut call = begin_tool(&core, &session, "endless");
+        // As from another thread, before the call has waited for anything and is known.
+        session.cancel(&id);
+        assert!(call.poll_event(&mut cx).is_pending(), "its first step is over before it is looked at again");
+        assert!(matches!(call.poll_event(&mut cx), Poll::Ready(Event::Nothing)));
+        drop(call);
         assert!(!session.is_busy());
         assert_eq!(core.calls(), 0);
     }

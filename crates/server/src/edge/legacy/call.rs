@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Id, Method, Refusal, emit};
+use trunkline_protocol::{Id, Method, Refusal, Revision, emit};
 
-use super::super::{Answer, Event, Exchange};
+use super::super::{Answer, Event, Exchange, id_in_use};
 use super::live::LiveSession;
 use super::pages::Pages;
-use super::{ID_IN_USE, refuse};
+use super::refuse;
 use crate::call::{AskError, Call, Context, Continuation, Outcome, Round, Running, Step};
 use crate::core::{Core, InFlight};
 use crate::metrics::Ended;
@@ -102,8 +102,13 @@ impl LegacyCall {
         let Some(running) = &self.running else { return };
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
+            let page = || {
+                let id = self.pages.get_or_insert_default().put(&question);
+                running.shared().note_page(&key, &id);
+                id
+            };
             let params = question
-                .to_legacy(dialect, || self.pages.get_or_insert_default().put(&question))
+                .to_legacy(dialect, page)
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
             let is_roots = matches!(question, Question::Roots);
             let put =
@@ -157,22 +162,27 @@ impl LegacyCall {
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
         self.running = None;
+        let outcome = legible(outcome, self.method, self.session.revision());
         self.in_flight.end(Ended::of(&outcome));
         let revision = self.session.revision();
         match outcome {
             Ok(Outcome::Done(reply)) => {
                 Answer { message: self.in_flight.core().result(&self.id, &reply, revision), status: 200 }
             }
-            Ok(Outcome::Ask(_)) => refuse(Some(&self.id), &Refusal::INTERNAL, revision),
-            Err(refusal) => refuse(Some(&self.id), &refusal, revision).of_handler(&refusal),
+            Ok(Outcome::Ask(_)) => self.refuse(&Refusal::INTERNAL),
+            Err(refusal) => self.refuse(&refusal).of_handler(&refusal),
         }
     }
 
     fn refuse_id(&mut self) -> Answer {
         self.running = None;
         self.in_flight.end(Ended::Refused);
-        let refusal = Refusal::INVALID_REQUEST.because(ID_IN_USE);
-        refuse(Some(&self.id), &refusal, self.session.revision())
+        self.refuse(&id_in_use())
+    }
+
+    /// Renders a refusal as the answer.
+    pub(super) fn refuse(&self, refusal: &Refusal) -> Answer {
+        refuse(Some(&self.id), refusal, self.session.revision())
     }
 }
 
@@ -235,9 +245,25 @@ fn goes_on(step: &Poll<Step>) -> bool {
 
 /// Ends a call whose question was not answered: a model that called a tool should read why.
 fn refused_question(method: Method, error: &AskError) -> Result<Outcome, Refusal> {
-    match method {
-        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
+    match (method, error) {
+        (_, AskError::Unsupported { .. }) => Err(error.to_refusal()),
+        (Method::ToolsCall, _) => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
         _ => Err(error.to_refusal()),
+    }
+}
+
+/// Makes the result of a tool of a refusal for which the revision has no code.
+fn legible(
+    outcome: Result<Outcome, Refusal>,
+    method: Method,
+    revision: Revision,
+) -> Result<Outcome, Refusal> {
+    match outcome {
+        Err(refusal) if method == Method::ToolsCall => match refusal.as_tool_result(revision) {
+            Some(result) => Ok(Outcome::Done(Reply::Tool(result))),
+            None => Err(refusal),
+        },
+        outcome => outcome,
     }
 }
 

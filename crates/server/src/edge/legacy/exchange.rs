@@ -1,5 +1,7 @@
 use std::task::{Context as TaskContext, Poll, ready};
 
+use trunkline_protocol::Refusal;
+
 use super::super::{Answer, Event};
 use super::call::LegacyCall;
 use crate::unanswered::Reserved;
@@ -28,6 +30,23 @@ impl LegacyExchange {
     /// Fails the questions that are open, as if the client were gone.
     pub(crate) fn abandon_questions(&self) {
         self.calls().iter().for_each(LegacyCall::abandon_questions);
+    }
+
+    /// Returns how many calls still run.
+    pub(crate) fn count(&self) -> usize {
+        self.calls().len()
+    }
+
+    /// Ends what still runs, and answers that with a refusal.
+    pub(crate) fn cut_short(self, refusal: &Refusal) -> Answer {
+        match self {
+            Self::Single(call) => call.refuse(refusal),
+            Self::Batch { calls, mut answers, .. } => {
+                answers.extend(calls.iter().map(|call| call.refuse(refusal).message));
+                together(&answers)
+            }
+            Self::Over => together(&[]),
+        }
     }
 
     /// Keeps the room of a large message while it runs.
@@ -85,6 +104,11 @@ fn poll_batch(
     }
     Poll::Ready(match answers.as_slice() {
         [] => Event::Nothing,
-        answers => Event::Answer(Answer { message: format!("[{}]", answers.join(",")), status: 200 }),
+        answers => Event::Answer(together(answers)),
     })
+}
+
+/// Makes the answer of a batch.
+pub(super) fn together(answers: &[String]) -> Answer {
+    Answer { message: format!("[{}]", answers.join(",")), status: 200 }
 }

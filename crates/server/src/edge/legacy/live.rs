@@ -1,5 +1,5 @@
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,11 +10,14 @@ use trunkline_session::{EventStore, Principal, SessionId, SessionRecord, StreamI
 
 use super::stand::{Carrier, Stand};
 use crate::call::{AskError, Caller, Handler, SessionKeep, Shared};
-use crate::change::{Filter, Subscription};
+use crate::change::{Filter, Listener, Subscription};
 use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
 const MOST_QUESTIONS: usize = 256;
+
+/// The most cancellations of unknown calls that one session remembers.
+const MOST_CANCELLED: usize = 16;
 
 /// A session on this node: what its record says, and what is under way in it.
 ///
@@ -37,9 +40,13 @@ struct Desk {
     number: Option<u64>,
     standing: HashMap<StreamId, Arc<Stand>>,
     ended: bool,
+    /// The client sends no more, so that it can answer nothing.
+    is_mute: bool,
     questions: HashMap<Id, Open>,
     own_question: Option<Id>,
     calls: HashMap<Id, Arc<Shared>>,
+    /// Calls that were cancelled and are not known: perhaps one has begun, and has not entered yet.
+    cancelled: VecDeque<Id>,
     streams: HashMap<StreamId, Arc<StreamState>>,
     watch: Option<Arc<Subscription>>,
 }
@@ -100,6 +107,11 @@ impl LiveSession {
         self.record.revision
     }
 
+    /// Returns who is told of changes in it.
+    pub(crate) fn listener(&self) -> Listener {
+        Listener { principal: self.record.principal.clone(), session: Some(self.record.id) }
+    }
+
     /// Returns what the session keeps for its calls.
     pub(crate) fn keep(&self) -> &Arc<SessionKeep> {
         &self.keep
@@ -157,11 +169,12 @@ impl LiveSession {
         Timestamp(self.used.load(Ordering::Relaxed))
     }
 
-    /// Returns when the store last heard that the session is in use, and notes that it hears so now.
-    pub(crate) fn tell_store(&self, now: Timestamp) -> Timestamp {
-        Timestamp(self.told_store.swap(now.0, Ordering::Relaxed))
+    /// Notes that the store hears now that the session is in use.
+    pub(crate) fn tell_store(&self, now: Timestamp) {
+        self.told_store.store(now.0, Ordering::Relaxed);
     }
 
+    /// Returns when the store last heard that the session is in use.
     pub(crate) fn told_store(&self) -> Timestamp {
         Timestamp(self.told_store.load(Ordering::Relaxed))
     }
@@ -178,11 +191,21 @@ impl LiveSession {
         self.lock().calls.contains_key(id)
     }
 
+    /// Announces a call, whose cancellation counts from now on; returns false if another call has its id.
+    pub(crate) fn announce(&self, id: &Id) -> bool {
+        let mut desk = self.lock();
+        if !desk.cancelled.is_empty() {
+            // That was meant for one which had this id before.
+            desk.cancelled.retain(|cancelled| cancelled != id);
+        }
+        !desk.calls.contains_key(id)
+    }
+
     /// Makes a call known, so that the client can cancel it and the session's end ends it; returns false if another call has
     /// its id.
     pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) -> bool {
         let mut desk = self.lock();
-        if desk.ended {
+        if desk.ended || desk.cancelled.contains(id) {
             drop(desk);
             call.cancel();
             return true;
@@ -206,7 +229,15 @@ impl LiveSession {
     }
 
     pub(crate) fn cancel(&self, id: &Id) {
-        let call = self.lock().calls.get(id).cloned();
+        let mut desk = self.lock();
+        let call = desk.calls.get(id).cloned();
+        if call.is_none() {
+            if desk.cancelled.len() >= MOST_CANCELLED {
+                desk.cancelled.pop_front();
+            }
+            desk.cancelled.push_back(id.detached());
+        }
+        drop(desk);
         if let Some(call) = call {
             call.cancel();
         }
@@ -235,7 +266,7 @@ impl LiveSession {
 
     fn register(&self, open: Open) -> Result<Id, AskError> {
         let mut desk = self.lock();
-        if desk.ended || desk.questions.len() >= MOST_QUESTIONS {
+        if desk.ended || desk.is_mute || desk.questions.len() >= MOST_QUESTIONS {
             return Err(AskError::Ended);
         }
         let id = Id::from_text(&format!("trunkline-{:x}", desk.next_number()));
@@ -262,6 +293,24 @@ impl LiveSession {
         };
         for (shared, key) in open.into_iter().filter_map(|open| open.asker) {
             shared.answer(&key, Err(AskError::Ended));
+        }
+    }
+
+    /// Fails every question that has no answer yet, and each that is put from now on: the client sends no more.
+    pub(crate) fn ask_no_more(&self) {
+        let questions = {
+            let mut desk = self.lock();
+            desk.is_mute = true;
+            std::mem::take(&mut desk.questions)
+        };
+        for Open { asker, roots } in questions.into_values() {
+            // Calls that wait for the roots have those that are known.
+            if let Some(change) = roots {
+                self.keep.roots.learn(change, None);
+            }
+            if let Some((shared, key)) = asker {
+                shared.answer(&key, Err(AskError::Ended));
+            }
         }
     }
 
@@ -339,8 +388,10 @@ impl LiveSession {
         if let Some(watch) = &self.lock().watch {
             return watch.clone();
         }
-        let fresh = Arc::new(handler.watch(Filter::lists()));
-        self.lock().watch.get_or_insert(fresh).clone()
+        let fresh = Arc::new(handler.watch(Filter { listener: Some(self.listener()), ..Filter::lists() }));
+        let watch = self.lock().watch.get_or_insert(fresh).clone();
+        self.keep.speak_through(&watch);
+        watch
     }
 
     // The end.
@@ -353,7 +404,9 @@ impl LiveSession {
     pub(crate) fn end(&self) {
         let (calls, streams, questions, watch) = {
             let mut desk = self.lock();
-            desk.ended = true;
+            if std::mem::replace(&mut desk.ended, true) {
+                return;
+            }
             (
                 std::mem::take(&mut desk.calls),
                 std::mem::take(&mut desk.streams),
@@ -361,6 +414,7 @@ impl LiveSession {
                 desk.watch.take(),
             )
         };
+        tracing::info!(session = %self.id().short(), "session ended");
         calls.values().for_each(|call| call.cancel());
         streams.values().for_each(|stream| stream.grown.notify_waiters());
         for (shared, key) in questions.into_values().filter_map(|open| open.asker) {

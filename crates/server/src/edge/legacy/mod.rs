@@ -9,7 +9,7 @@ mod pages;
 mod sessions;
 mod stand;
 
-pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch};
+pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch, no_batches, refuse_batch};
 pub(crate) use self::exchange::LegacyExchange;
 pub(crate) use self::initialize::handshake;
 pub(crate) use self::live::{LiveSession, StreamState};
@@ -20,9 +20,6 @@ use trunkline_protocol::{Id, Refusal, Revision, emit};
 
 use super::Answer;
 use crate::metrics::process;
-
-/// Why a request is refused whose id another one has.
-const ID_IN_USE: &str = "a request with this id is still running";
 
 /// Renders a refusal as a legacy answer.
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {

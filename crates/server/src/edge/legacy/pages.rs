@@ -1,8 +1,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trunkline_protocol::model::{Action, Answer, Question};
-use trunkline_protocol::{Raw, Writer, emit};
+use trunkline_protocol::{Raw, Writer};
 use trunkline_session::SessionId;
+
+use crate::call::page_done;
 
 /// The pages that the user of one call was sent to.
 ///
@@ -60,7 +62,7 @@ impl Pages {
         let mut pages = self.lock();
         let done: Vec<Page> = pages.extract_if(.., |page| !is_asked(&page.url)).collect();
         drop(pages);
-        done.iter().filter(|page| page.is_agreed).map(|page| notice(&page.id)).collect()
+        done.iter().filter(|page| page.is_agreed).map(|page| page_done(&page.id)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Page>> {
@@ -83,13 +85,4 @@ fn agreement() -> Raw {
     writer.string(Action::Accept.as_str());
     writer.close_object();
     writer.into_raw()
-}
-
-fn notice(id: &str) -> String {
-    emit::notification("notifications/elicitation/complete", |writer| {
-        writer.open_object();
-        writer.plain_key("elicitationId");
-        writer.string(id);
-        writer.close_object();
-    })
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashmap::DashMap;
-use trunkline_protocol::Refusal;
+use trunkline_protocol::{Refusal, Revision};
 use trunkline_session::{
     EventStore, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
@@ -106,6 +106,12 @@ impl Sessions {
         Ok(session)
     }
 
+    /// Returns the revision of a session that is known here, if it is that principal's; this is no use of the session.
+    pub(crate) fn revision(&self, id: SessionId, principal: &Principal) -> Option<Revision> {
+        let session = self.live.get(&id)?;
+        (session.principal() == principal).then(|| session.revision())
+    }
+
     /// Finds a session that another node opened, or that this one opened before it was restarted.
     async fn revive(
         &self,
@@ -185,7 +191,6 @@ impl Sessions {
 
     fn forget(&self, id: SessionId) {
         if let Some((_, session)) = self.live.remove(&id) {
-            tracing::info!(session = %id.short(), "session ended");
             session.end();
         }
         self.events.forget(id);

@@ -7,6 +7,7 @@ mod inbox;
 mod stream;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 use dashmap::DashMap;
@@ -14,15 +15,16 @@ use http::request::Parts;
 use http::{Method, Response};
 use http_body::Body;
 use trunkline_protocol::envelope::{self, Malformed};
-use trunkline_protocol::{Id, Refusal};
+use trunkline_protocol::{Id, Refusal, Revision};
 use trunkline_session::{Principal, SessionId};
 
 use self::inbox::{Full, Inbox};
 use self::stream::SessionStream;
 use super::body::{self, ResponseBody};
-use super::endpoint::{Answered, Inner, accepted_with, refused, streamed};
+use super::endpoint::{Answered, Inner, accepted_with, streamed};
 use super::heads::Heads;
 use super::options::SsePaths;
+use super::refused::{named, refused};
 use crate::channel::ChannelServer;
 use crate::tally::Tally;
 
@@ -39,6 +41,24 @@ pub(super) struct SseStreams {
 struct Entry {
     principal: Principal,
     inbox: Arc<Inbox>,
+    spoken: Arc<Spoken>,
+}
+
+/// The revision that is spoken on a stream, for those who post to it.
+struct Spoken(AtomicU8);
+
+impl Spoken {
+    /// Until a handshake says otherwise it is the revision whose transport this is.
+    const FIRST: Revision = Revision::V2024_11_05;
+
+    fn set(&self, revision: Revision) {
+        self.0.store(revision as u8, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Revision {
+        let spoken = usize::from(self.0.load(Ordering::Relaxed));
+        Revision::ALL.get(spoken).copied().unwrap_or(Self::FIRST)
+    }
 }
 
 impl SseStreams {
@@ -56,12 +76,19 @@ impl SseStreams {
         let entry = self.open.get(&id)?;
         (entry.principal == *principal).then(|| entry.inbox.clone())
     }
+
+    /// Returns the revision that is spoken on the stream to which a request belongs.
+    fn spoken(&self, query: &str, principal: &Principal) -> Option<Revision> {
+        let entry = self.open.get(&named_session(query).ok()??)?;
+        (entry.principal == *principal).then(|| entry.spoken.get())
+    }
 }
 
 /// Takes a stream out of the table when it ends.
 struct Listed {
     open: Arc<DashMap<SessionId, Entry>>,
     id: SessionId,
+    spoken: Arc<Spoken>,
 }
 
 impl Drop for Listed {
@@ -86,12 +113,16 @@ impl Inner {
         let cookie = self.cookie(parts, &principal);
         let answered = match (parts.uri.path() == paths.stream, &parts.method) {
             (true, &Method::GET) => {
-                self.open_stream(paths, parts, heads, principal, cookie.as_ref().map(|c| c.bag))
+                self.open_stream(paths, parts, heads, &principal, cookie.as_ref().map(|c| c.bag))
             }
             (false, &Method::POST) => self.take_message(parts, heads, body, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
-        let mut response = answered.unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), parts));
+        let mut response = answered.unwrap_or_else(|(refusal, id)| {
+            let spoken = self.sse.spoken(parts.uri.query().unwrap_or_default(), &principal);
+            let spoken = spoken.or_else(|| named(heads)).unwrap_or(Spoken::FIRST);
+            refused(&refusal, id.as_ref(), spoken)
+        });
         if let Some(cookie) = cookie {
             cookie.set(response.headers_mut());
         }
@@ -103,7 +134,7 @@ impl Inner {
         paths: &SsePaths,
         parts: &Parts,
         heads: &Heads<'_>,
-        principal: Principal,
+        principal: &Principal,
         bag: Option<SessionId>,
     ) -> Answered {
         let fail = |refusal| (refusal, None);
@@ -114,12 +145,13 @@ impl Inner {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
         let env = self.env(parts).map_err(fail)?;
-        let share = self.sse.tally.take(&principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
+        let share = self.sse.tally.take(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
-        self.sse.open.insert(id, Entry { principal: principal.clone(), inbox });
-        let listed = Listed { open: self.sse.open.clone(), id };
-        let server = ChannelServer::new(self.core.clone(), principal, channel);
+        let spoken = Arc::new(Spoken(AtomicU8::new(Spoken::FIRST as u8)));
+        self.sse.open.insert(id, Entry { principal: principal.clone(), inbox, spoken: spoken.clone() });
+        let listed = Listed { open: self.sse.open.clone(), id, spoken };
+        let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
         let server = server.with_bag(bag).with_env(env).owned().counted_below();
         // A path alone: what the client is told must not depend on a name that it sent.
         let endpoint = format!("{}?{SESSION}={id}", paths.messages);

@@ -22,7 +22,8 @@ pub(super) struct SessionStream {
     /// The event that says where to post; always the first.
     endpoint: Vec<u8>,
     keep_alive: KeepAlive,
-    _held: (Listed, Share),
+    listed: Listed,
+    _share: Share,
 }
 
 impl SessionStream {
@@ -30,11 +31,17 @@ impl SessionStream {
         server: ChannelServer<SseChannel>,
         endpoint: &str,
         keep_alive: Duration,
-        held: (Listed, Share),
+        (listed, share): (Listed, Share),
     ) -> Self {
         let mut first = Vec::new();
         sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());
-        Self { server: Some(server), endpoint: first, keep_alive: KeepAlive::new(keep_alive), _held: held }
+        Self {
+            server: Some(server),
+            endpoint: first,
+            keep_alive: KeepAlive::new(keep_alive),
+            listed,
+            _share: share,
+        }
     }
 }
 
@@ -49,6 +56,9 @@ impl Body for SessionStream {
         }
         let Some(server) = &mut this.server else { return Poll::Ready(None) };
         let over = Pin::new(&mut *server).poll(cx).is_ready();
+        if let Some(revision) = server.revision() {
+            this.listed.spoken.set(revision);
+        }
         let mut out = server.channel_mut().take();
         if over {
             this.server = None;

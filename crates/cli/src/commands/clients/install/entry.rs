@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use trunkline_config::find::Client;
-use trunkline_config::{Endpoint, Program, Reach, ServerConfig, ServerName, Text};
+use trunkline_config::{Endpoint, Program, Reach, ServerConfig, ServerName, Text, Wire};
 
 use super::InstallArgs;
 use crate::exit::{Exit, Failure};
@@ -14,7 +14,7 @@ pub(super) fn hub(
 ) -> Result<ServerConfig, Failure> {
     let reach = match &args.http {
         Some(url) if takes_addresses(args.client) && !url.scheme().is_websocket() => {
-            Reach::Endpoint(Endpoint::new(&*url.whole()))
+            Reach::Endpoint(Endpoint { wire: Wire::Http, ..Endpoint::new(&*url.whole()) })
         }
         // What a client cannot speak itself, it speaks through the bridge.
         Some(url) => program(&["bridge", &url.whole()])?,

@@ -1,0 +1,277 @@
+//! Where the body of a response ends (RFC 9112, sections 6 and 7).
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use http::{StatusCode, Version};
+
+/// The longest line that says how long a chunk is, whatever else it says.
+const MOST_CHUNK_LINE: usize = 1024;
+
+/// The bytes of all headers behind a body, which are skipped.
+const MOST_TRAILERS: usize = 16 * 1024;
+
+/// More digits than any chunk needs, and few enough for a number of 64 bits.
+const MOST_DIGITS: usize = 15;
+
+/// What is left of a body, and how its end is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes are left.
+    Length(u64),
+    /// The body comes in chunks, of which the last is empty.
+    Chunked(Chunk),
+    /// The body ends with the connection.
+    UntilClose,
+}
+
+/// Where in a chunk a body is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Chunk {
+    /// Before the line that says its length.
+    Size,
+    /// Within it; so many bytes are left.
+    Data(u64),
+    /// Behind its bytes, before the end of their line.
+    LineEnd,
+    /// Behind the last chunk, among headers; so many bytes of them were skipped.
+    Trailers(usize),
+    /// Behind everything.
+    Over,
+}
+
+/// What a buffer holds of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// Some of it, never nothing.
+    Data(Bytes),
+    /// Not enough to say.
+    More,
+    /// Its end.
+    End,
+}
+
+impl Framing {
+    /// Reads from a head how the body ends.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong: two readers could find the end in two places.
+    pub(super) fn of(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, String> {
+        if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+            return Ok(Self::Length(0));
+        }
+        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+        if let Some(coding) = codings.next() {
+            let is_chunked = coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+            if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
+                return Err("the body is encoded in a way that nobody asked for".to_owned());
+            }
+            return Ok(Self::Chunked(Chunk::Size));
+        }
+        let mut lengths = headers.get_all(CONTENT_LENGTH).iter().map(|value| read_length(value.as_bytes()));
+        let Some(first) = lengths.next() else { return Ok(Self::UntilClose) };
+        match first.filter(|first| lengths.all(|other| other == Some(*first))) {
+            Some(length) => Ok(Self::Length(length)),
+            None => Err("it does not say how long the body is".to_owned()),
+        }
+    }
+
+    /// Returns the least number of bytes that are still to come.
+    pub(super) fn at_least(&self) -> u64 {
+        match self {
+            Self::Length(left) | Self::Chunked(Chunk::Data(left)) => *left,
+            Self::Chunked(_) | Self::UntilClose => 0,
+        }
+    }
+
+    /// Reports whether the body is over, as far as that does not need the end of the connection.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Length(0) | Self::Chunked(Chunk::Over))
+    }
+
+    /// Takes what a buffer holds of the body.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub(super) fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
+        match self {
+            Self::Length(0) => Ok(Taken::End),
+            Self::Length(left) => Ok(take_of(left, buffer)),
+            Self::UntilClose if buffer.is_empty() => Ok(Taken::More),
+            Self::UntilClose => Ok(Taken::Data(buffer.split().freeze())),
+            Self::Chunked(chunk) => chunk.take(buffer),
+        }
+    }
+}
+
+impl Chunk {
+    fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
+        loop {
+            *self = match self {
+                Self::Over => return Ok(Taken::End),
+                Self::Data(0) => Self::LineEnd,
+                Self::Data(left) => return Ok(take_of(left, buffer)),
+                Self::Size => match take_line(buffer, MOST_CHUNK_LINE)? {
+                    None => return Ok(Taken::More),
+                    Some(line) => match read_size(&line).ok_or("the length of a chunk is not a number")? {
+                        0 => Self::Trailers(0),
+                        size => Self::Data(size),
+                    },
+                },
+                Self::LineEnd => match take_line(buffer, 0)? {
+                    None => return Ok(Taken::More),
+                    Some(_) => Self::Size,
+                },
+                Self::Trailers(skipped) => {
+                    let room = MOST_TRAILERS.saturating_sub(*skipped);
+                    match take_line(buffer, room)? {
+                        None => return Ok(Taken::More),
+                        Some(line) if line.is_empty() => Self::Over,
+                        Some(line) => Self::Trailers(*skipped + line.len() + 2),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes what there is of a known number of bytes.
+fn take_of(left: &mut u64, buffer: &mut BytesMut) -> Taken {
+    let count = usize::try_from(*left).unwrap_or(usize::MAX).min(buffer.len());
+    if count == 0 {
+        return Taken::More;
+    }
+    *left -= count as u64;
+    Taken::Data(buffer.split_to(count).freeze())
+}
+
+/// Takes a line and its end, which has to be the one of the standard; `None` as long as it is not whole.
+fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'static str> {
+    let too_long = Err("a line of the body is too long");
+    let Some(end) = memchr::memchr(b'\n', buffer.get(..most.saturating_add(2)).unwrap_or(buffer)) else {
+        return if buffer.len() >= most.saturating_add(2) { too_long } else { Ok(None) };
+    };
+    let line = buffer.split_to(end).freeze();
+    buffer.advance(1);
+    match line.strip_suffix(b"\r") {
+        Some(text) => Ok(Some(line.slice(..text.len()))),
+        None => Err("a line of the body does not end as it should"),
+    }
+}
+
+/// Reads the length of a chunk; what follows a semicolon says nothing to us.
+fn read_size(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
+    let is_number = (1..=MOST_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
+    let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// Reads `Content-Length`, which is nothing but digits.
+fn read_length(value: &[u8]) -> Option<u64> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {
+        type Headers = &'static [(&'static str, &'static str)];
+        let chunked = Some(Framing::Chunked(Chunk::Size));
+        let table: &[(u16, Headers, Option<Framing>)] = &[
+            (200, &[], Some(Framing::UntilClose)),
+            (200, &[("content-length", "5")], Some(Framing::Length(5))),
+            (200, &[("content-length", "5"), ("content-length", "5")], Some(Framing::Length(5))),
+            (200, &[("content-length", "5"), ("content-length", "6")], None),
+            (200, &[("content-length", "5, 5")], None),
+            (200, &[("content-length", "+5")], None),
+            (200, &[("content-length", "")], None),
+            (200, &[("content-length", "99999999999999999999999")], None),
+            (200, &[("transfer-encoding", "Chunked")], chunked.clone()),
+            (200, &[("transfer-encoding", "chunked"), ("content-length", "5")], chunked),
+            (200, &[("transfer-encoding", "gzip, chunked")], None),
+            (200, &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")], None),
+            (200, &[("transfer-encoding", "xchunked")], None),
+            (204, &[("content-length", "5")], Some(Framing::Length(0))),
+            (304, &[("transfer-encoding", "chunked")], Some(Framing::Length(0))),
+            (101, &[], Some(Framing::Length(0))),
+        ];
+        for (status, headers, expected) in table {
+            let pairs = headers.iter().map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
+            let map: HeaderMap = {
+                let mut map = HeaderMap::new();
+                pairs.for_each(|(name, value): (http::HeaderName, _)| {
+                    map.append(name, value);
+                });
+                map
+            };
+            let status = StatusCode::from_u16(*status).unwrap();
+            assert_eq!(Framing::of(status, Version::HTTP_11, &map).ok(), *expected, "{status} {headers:?}");
+        }
+        let old = HeaderMap::from_iter([(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))]);
+        assert!(Framing::of(StatusCode::OK, Version::HTTP_10, &old).is_err());
+    }
+
+    /// Reads a body that arrives in pieces of a length; `None` is what is wrong with it, or that it has no end.
+    fn read(body: &[u8], piece: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut framing = Framing::Chunked(Chunk::Size);
+        let (mut buffer, mut read) = (BytesMut::new(), Vec::new());
+        let mut pieces = body.chunks(piece);
+        loop {
+            match framing.take(&mut buffer).ok()? {
+                Taken::Data(data) => read.extend_from_slice(&data),
+                Taken::More => buffer.extend_from_slice(pieces.next()?),
+                Taken::End => return Some((read, [&buffer[..], &pieces.flatten_all()].concat())),
+            }
+        }
+    }
+
+    trait FlattenAll {
+        fn flatten_all(self) -> Vec<u8>;
+    }
+
+    impl<'a, I: Iterator<Item = &'a [u8]>> FlattenAll for I {
+        fn flatten_all(self) -> Vec<u8> {
+            self.flatten().copied().collect()
+        }
+    }
+
+    #[test]
+    fn chunks_are_read_however_they_arrive() {
+        let long = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(MOST_CHUNK_LINE));
+        let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MOST_TRAILERS / 8 + 1));
+        let table: &[(&[u8], Option<&str>)] = &[
+            (b"5\r\nhello\r\n0\r\n\r\n", Some("hello|")),
+            (b"5\r\nhello\r\n00006\r\n world\r\n0\r\n\r\nHTTP", Some("hello world|HTTP")),
+            (b"A;name=\"value\"\r\n0123456789\r\n0\r\nx-a: b\r\nx-c: d\r\n\r\n", Some("0123456789|")),
+            (b"5 \r\nhello\r\n0;x\r\n\r\n", Some("hello|")),
+            (b"0\r\n\r\n", Some("|")),
+            (b"5\r\nhello\r\n", None),
+            (b"zz\r\nhello\r\n", None),
+            (b"\r\nhello\r\n", None),
+            (b"-1\r\nhello\r\n", None),
+            (b"0x5\r\nhello\r\n0\r\n\r\n", None),
+            (b" 5\r\nhello\r\n0\r\n\r\n", None),
+            (b"5\nhello\r\n0\r\n\r\n", None),
+            (b"5\r\nhello\n0\r\n\r\n", None),
+            (b"5\r\nhello!\r\n0\r\n\r\n", None),
+            (b"5\r\nhelloXX0\r\n\r\n", None),
+            (b"ffffffffffffffff\r\nhello", None),
+            (b"10000000000000000\r\nhello", None),
+            (long.as_bytes(), None),
+            (trailers.as_bytes(), None),
+        ];
+        for (body, expected) in table {
+            for piece in [1, 2, 3, 7, body.len()] {
+                let found = read(body, piece).map(|(read, rest)| {
+                    format!("{}|{}", String::from_utf8_lossy(&read), String::from_utf8_lossy(&rest))
+                });
+                assert_eq!(found.as_deref(), *expected, "{:?} by {piece}", String::from_utf8_lossy(body));
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The heads of requests and responses, as bytes.
+
+use std::mem::MaybeUninit;
+
+use bytes::BytesMut;
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode, Version};
+
+use super::framing::Framing;
+
+/// The head of a response, all together.
+pub(super) const MOST_HEAD_BYTES: usize = 64 * 1024;
+
+/// The number of headers of a response.
+const MOST_HEADERS: usize = 100;
+
+/// The head of a response.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) framing: Framing,
+    /// Whether another request can go over the connection once the body was read.
+    pub(super) keeps_alive: bool,
+}
+
+/// Reports whether a request says how long its body is, even if there is none.
+pub(super) fn says_length(method: &Method, body: &[u8]) -> bool {
+    !body.is_empty() || matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// Reads a head from the beginning of a buffer and takes it out; `None` as long as it is not whole. What was looked at before
+/// need not be looked at again.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<Head>, String> {
+    let Some(length) = end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
+        *looked_at = buffer.len();
+        return if buffer.len() > MOST_HEAD_BYTES { Err(too_large()) } else { Ok(None) };
+    };
+    *looked_at = 0;
+    let head = buffer.split_to(length).freeze();
+    let mut lines = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let parsed = config.parse_response_with_uninit_headers(&mut response, &head, &mut lines);
+    if parsed.map_err(|error| error.to_string())? != httparse::Status::Complete(length) {
+        return Err("it has an empty line where there must be none".to_owned());
+    }
+    let version = if response.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
+    let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
+    let status = status.ok_or_else(|| "it has no status".to_owned())?;
+    let mut headers = HeaderMap::with_capacity(response.headers.len());
+    for line in &*response.headers {
+        let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|error| error.to_string())?;
+        // The values share the bytes of the head.
+        let value = HeaderValue::from_maybe_shared(head.slice_ref(line.value));
+        headers.append(name, value.map_err(|error| error.to_string())?);
+    }
+    let framing = Framing::of(status, version, &headers)?;
+    let keeps_alive = version == Version::HTTP_11
+        && framing != Framing::UntilClose
+        && status != StatusCode::SWITCHING_PROTOCOLS
+        && !says_close(&headers)
+        && !is_doubtful(&headers);
+    Ok(Some(Head { status, headers, framing, keeps_alive }))
+}
+
+/// Finds the end of a head, which is an empty line.
+fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
+    let from = looked_at.saturating_sub(3);
+    let new = bytes.get(from..)?;
+    memchr::memchr_iter(b'\n', new).find_map(|at| match new.get(at + 1..)? {
+        [b'\n', ..] => Some(from + at + 2),
+        [b'\r', b'\n', ..] => Some(from + at + 3),
+        _ => None,
+    })
+}
+
+/// Reports whether the server closes the connection behind the response.
+fn says_close(headers: &HeaderMap) -> bool {
+    let options = headers.get_all(CONNECTION).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
+    options.into_iter().any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+/// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
+fn is_doubtful(headers: &HeaderMap) -> bool {
+    headers.contains_key(http::header::TRANSFER_ENCODING)
+        && headers.contains_key(http::header::CONTENT_LENGTH)
+}
+
+fn too_large() -> String {
+    format!("its head has more than {MOST_HEAD_BYTES} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<(Head, String)>, String> {
+        let mut buffer = BytesMut::from(text);
+        let head = take(&mut buffer, &mut 0)?;
+        Ok(head.map(|head| (head, String::from_utf8_lossy(&buffer).into_owned())))
+    }
+
+    #[test]
+    fn a_head_is_read_whole_or_not_at_all() {
+        let text = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-a:\r\nContent-Length: 2\r\n\r\n{}";
+        let (head, _) = text.split_once("{}").unwrap();
+        for end in 0..head.len() {
+            assert!(read(head.get(..end).unwrap()).unwrap().is_none(), "{end}");
+        }
+        let (head, rest) = read(text).unwrap().unwrap();
+        assert_eq!((head.status, rest.as_str()), (StatusCode::OK, "{}"));
+        assert_eq!(head.headers["content-type"], "application/json");
+        assert_eq!(head.headers["x-a"], "");
+        assert_eq!(head.framing, Framing::Length(2));
+        assert!(head.keeps_alive);
+    }
+
+    #[test]
+    fn what_was_looked_at_is_not_looked_at_again_and_the_end_is_found_nevertheless() {
+        let text = b"HTTP/1.1 204 No Content\r\nx-a: b\r\n\r\n";
+        let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
+        for (at, byte) in text.iter().enumerate() {
+            assert!(take(&mut buffer, &mut looked_at).unwrap().is_none(), "{at}");
+            buffer.extend_from_slice(&[*byte]);
+        }
+        assert!(take(&mut buffer, &mut looked_at).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_connection_is_kept_only_if_the_response_leaves_no_doubt() {
+        let table = [
+            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: keep-alive\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: Close\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: x, close\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", false),
+            ("HTTP/1.1 101 Switch\r\nupgrade: websocket\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 7\r\n\r\n", false),
+        ];
+        for (text, expected) in table {
+            assert_eq!(read(text).unwrap().unwrap().0.keeps_alive, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_is_wrong_or_too_large_is_refused() {
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(MOST_HEADERS + 1));
+        let endless = format!("HTTP/1.1 200 OK\r\nx-a: {}", "b".repeat(MOST_HEAD_BYTES));
+        let large = format!("{endless}\r\n\r\n");
+        for text in [
+            &many,
+            &endless,
+            &large,
+            "SSH-2.0-OpenSSH_9\r\n\r\n",
+            "HTTP/2 200 OK\r\n\r\n",
+            "HTTP/1.1 20 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nx a: b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nx-a : b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nx-a: b\r\n folded\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nx-a: \x01\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            "HTTP/1.1 000 OK\r\n\r\n",
+        ] {
+            assert!(read(text).is_err(), "{:?}", text.get(..60).unwrap_or(text));
+        }
+    }
+}

@@ -1,7 +1,5 @@
 //! The contract, and what stores in memory promise beyond it.
 
-use std::time::{Duration, Instant};
-
 use bytes::Bytes;
 use trunkline_session::{
     Event, EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, SessionId,
@@ -32,7 +30,7 @@ fn default_limits_let_one_principal_neither_starve_others_nor_an_open_server() {
     assert_eq!((of_ada, of_anyone), (100, 9_900));
 }
 
-/// A sweep that looked at every session would need ten thousand million looks here, and minutes.
+/// A sweep that looked at every session would need ten thousand million looks here, and never come to an end.
 #[test]
 fn expire_does_not_scan_a_hundred_thousand_sessions() {
     let count = 100_000;
@@ -42,14 +40,12 @@ fn expire_does_not_scan_a_hundred_thousand_sessions() {
         let now = Timestamp(at);
         answer(store.create(record(&Principal::Anonymous, now), now));
     }
-    let started = Instant::now();
     let first_end = Timestamp(0).plus(limits.idle);
     let expired: usize = (0..count as u64)
         .map(|later| answer(store.expire(Timestamp(first_end.0 + later))).len())
         .inspect(|expired| assert_eq!(*expired, 1, "each sweep finds the one session that is over"))
         .sum();
     assert_eq!((expired, store.count()), (count, 0));
-    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 #[test]

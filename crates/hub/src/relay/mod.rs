@@ -296,10 +296,15 @@ impl Journey<'_> {
             .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
         let carried = if has_asked { carried.not_to_be_kept() } else { carried };
         let reply = Reply::Carried(carried);
-        if reply.is_tool_error()
-            && let Some(refusal) = self.missing_capability(lease, undeclared)
-        {
-            return Err(refusal.into());
+        if reply.is_tool_error() {
+            // A server of our own says so by the result of its tool, where its revision has no code for it.
+            let told = || {
+                let (required, problem) = Refusal::missing_in(result)?;
+                Some(self.ends(lease).lacking(&required, None, &problem))
+            };
+            if let Some(refusal) = self.missing_capability(lease, undeclared).or_else(told) {
+                return Err(refusal.into());
+            }
         }
         Ok(Outcome::Done(reply))
     }

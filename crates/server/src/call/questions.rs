@@ -160,6 +160,7 @@ impl State {
     fn open(&mut self, key: String, question: Question) -> Result<(), AskError> {
         self.check_unused(&key)?;
         self.check_supported(&question)?;
+        let question = question.suited_to(&self.caller.capabilities(), Dialect::of(self.caller.revision));
         self.asked.push(Asked { key, question, sent: false, answer: None, asker: None });
         Ok(())
     }

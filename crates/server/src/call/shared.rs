@@ -332,6 +332,13 @@ impl Shared {
         state.answers.splice(0..0, kept);
     }
 
+    /// Leaves out of questions what the caller did not say that it takes.
+    pub(crate) fn suited(&self, questions: Vec<(String, Question)>) -> Vec<(String, Question)> {
+        let (client, revision) = self.with_caller(|caller| (caller.capabilities(), caller.revision));
+        let suited = |question: Question| question.suited_to(&client, Dialect::of(revision));
+        questions.into_iter().map(|(key, question)| (key, suited(question))).collect()
+    }
+
     /// Finds the first question that the caller cannot be asked.
     pub(crate) fn first_unsupported(&self, questions: &[(String, Question)]) -> Option<AskError> {
         let client = self.with_caller(Caller::capabilities);

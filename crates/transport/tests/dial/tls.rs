@@ -92,3 +92,14 @@ async fn a_file_without_certificates_is_named() {
     }
     std::fs::remove_file(empty).unwrap();
 }
+
+#[tokio::test]
+async fn a_request_that_had_to_wait_within_tls_leaves_in_the_end() {
+    let (url, file) = server().await;
+    // One task may do only so much in one turn, and then what it writes stays within TLS until the next.
+    let requests = (0..100).map(|_| get(&url, Some(file.clone())));
+    for body in futures_util::future::join_all(requests).await {
+        assert_eq!(body.unwrap(), "ok");
+    }
+    std::fs::remove_file(file).unwrap();
+}

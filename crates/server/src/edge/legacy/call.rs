@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Id, Method, Refusal, emit};
+use trunkline_protocol::{Id, Method, Refusal, Revision, emit};
 
 use super::super::{Answer, Event, Exchange, id_in_use};
 use super::live::LiveSession;
@@ -161,6 +161,7 @@ impl LegacyCall {
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
         self.running = None;
+        let outcome = legible(outcome, self.method, self.session.revision());
         self.in_flight.end(Ended::of(&outcome));
         let revision = self.session.revision();
         match outcome {
@@ -244,9 +245,25 @@ fn refused_question(method: Method, asked: Option<&str>, error: &AskError) -> Re
         Some(asked) => format!("a question for {asked} was not answered: {error}"),
         None => error.to_string(),
     };
-    match method {
-        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(problem)))),
+    match (method, error) {
+        (_, AskError::Unsupported { .. }) => Err(error.to_refusal()),
+        (Method::ToolsCall, _) => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(problem)))),
         _ => Err(error.to_refusal().because(problem)),
+    }
+}
+
+/// Makes the result of a tool of a refusal for which the revision has no code.
+fn legible(
+    outcome: Result<Outcome, Refusal>,
+    method: Method,
+    revision: Revision,
+) -> Result<Outcome, Refusal> {
+    match outcome {
+        Err(refusal) if method == Method::ToolsCall => match refusal.as_tool_result(revision) {
+            Some(result) => Ok(Outcome::Done(Reply::Tool(result))),
+            None => Err(refusal),
+        },
+        outcome => outcome,
     }
 }
 

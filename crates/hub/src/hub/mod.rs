@@ -211,7 +211,7 @@ impl Inner {
             let Some(inner) = inner.upgrade() else { return };
             match told {
                 Told::Offers(announced) => inner.rebuild_after(announced),
-                Told::Updated(uri) => inner.changes.publish(&Change::Updated(uri)),
+                Told::Updated(uri) => inner.changes.publish(&Change::Updated(uri.into())),
             }
         })
     }

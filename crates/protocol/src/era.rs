@@ -3,10 +3,9 @@
 //! Both are pure functions of the message and a few headers, so that the whole decision is a table that tests can read.
 //! Nothing after these functions asks about the era again.
 
-use bytestring::ByteString;
-
 use crate::envelope::{Message, Notification, Request};
 use crate::header;
+use crate::json::Raw;
 use crate::level::Level;
 use crate::meta::{self, Claim};
 use crate::method::Method;
@@ -112,8 +111,10 @@ pub struct Admitted {
     pub method: Method,
     /// The revision.
     pub revision: Revision,
-    /// What the request says about its caller.
-    pub claim: Claim,
+    /// What the caller says that it can do, as written.
+    pub capabilities: Raw,
+    /// What the caller says of itself, as written.
+    pub client: Option<Raw>,
     /// The mildest log message wanted.
     pub log_level: Option<Level>,
 }
@@ -145,7 +146,8 @@ pub fn admit(
         check_name(request, headers.name, member)?;
     }
     let log_level = meta::read_log_level(request.params.meta.as_ref())?;
-    Ok(Admitted { method, revision, claim, log_level })
+    let Claim { capabilities, client, .. } = claim;
+    Ok(Admitted { method, revision, capabilities: capabilities.clone(), client: client.cloned(), log_level })
 }
 
 /// Refuses a method that the revision does not have.
@@ -158,7 +160,7 @@ pub fn cancelled_request(note: &Notification) -> Option<crate::Id> {
     note.params.get("requestId").cloned().and_then(crate::Id::from_raw)
 }
 
-fn check_plain(name: &str, header: Mirrored<'_>, body: &ByteString) -> Result<(), Refusal> {
+fn check_plain(name: &str, header: Mirrored<'_>, body: &str) -> Result<(), Refusal> {
     match present(name, header)? {
         value if value.trim_ascii() == body.as_bytes() => Ok(()),
         _ => Err(disagrees(name)),
@@ -169,7 +171,7 @@ fn check_name(request: &Request, header: Mirrored<'_>, member: &str) -> Result<(
     let value = header::decode_value(present("Mcp-Name", header)?).map_err(|bad| {
         Refusal::HEADER_MISMATCH.because(format!("the header Mcp-Name is malformed: {bad}"))
     })?;
-    match request.params.get(member).and_then(crate::Raw::as_text) {
+    match request.params.get(member).and_then(Raw::as_text) {
         Some(body) if body == value => Ok(()),
         _ => Err(disagrees("Mcp-Name")),
     }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 use trunkline_protocol::{Refusal, emit};
+use trunkline_session::{Principal, SessionId};
 
 use crate::watched::{Watched, WatchedRoom};
 
@@ -18,9 +19,20 @@ const MOST_POLLERS: usize = 16;
 /// What waits to be said to one subscriber alone; beyond it the oldest is not said.
 const MOST_OWN: usize = 64;
 
+/// Who is told of changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listener {
+    /// Who it is.
+    pub principal: Principal,
+    /// The legacy session, if there is one.
+    pub session: Option<SessionId>,
+}
+
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Who is to be told, if that is known.
+    pub listener: Option<Listener>,
     /// Tools come, go or change.
     pub tools: bool,
     /// Prompts come, go or change.
@@ -40,7 +52,7 @@ impl Filter {
 
     /// Everything but the content of single resources.
     pub fn lists() -> Self {
-        Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+        Self { tools: true, prompts: true, resources: true, ..Self::default() }
     }
 
     /// Reports whether a subscriber asks to be told of more than it may.
@@ -126,9 +138,14 @@ struct Subscribers {
 impl Changes {
     /// Tells every subscriber that wants to know.
     pub fn publish(&self, change: &Change) {
+        self.publish_to(change, |_| true);
+    }
+
+    /// Tells those subscribers that want to know, of these.
+    pub fn publish_to(&self, change: &Change, is_told: impl Fn(Option<&Listener>) -> bool) {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         for watcher in watchers {
-            watcher.tell(change);
+            watcher.tell(change, &is_told);
         }
     }
 
@@ -148,13 +165,21 @@ impl Changes {
         Subscription { watcher, number, changes: self.clone() }
     }
 
-    /// Returns the resources that anybody watches.
-    pub fn uris(&self) -> BTreeSet<String> {
+    /// Returns the resources that are watched, by who watches them.
+    pub fn watched(&self) -> HashMap<Option<Listener>, BTreeSet<String>> {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        watchers.iter().flat_map(|watcher| lock(&watcher.state).filter.uris.clone()).collect()
+        let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
+        for watcher in watchers {
+            let state = lock(&watcher.state);
+            if !state.filter.uris.is_empty() {
+                let theirs = watched.entry(state.filter.listener.clone()).or_default();
+                theirs.extend(state.filter.uris.iter().cloned());
+            }
+        }
+        watched
     }
 
-    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::uris`].
+    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::watched`].
     pub async fn revised(&self) {
         self.revised.notified().await;
     }
@@ -296,9 +321,9 @@ impl WatcherState {
 }
 
 impl Watcher {
-    fn tell(&self, change: &Change) {
+    fn tell(&self, change: &Change, is_told: impl Fn(Option<&Listener>) -> bool) {
         let mut state = lock(&self.state);
-        if !state.filter.wants(change) {
+        if !state.filter.wants(change) || !is_told(state.filter.listener.as_ref()) {
             return;
         }
         let told = match change {

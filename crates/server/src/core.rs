@@ -144,7 +144,7 @@ impl Core {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Waits until no call runs.
+    /// Waits until no call runs, in a server that drains.
     pub(crate) async fn idle(&self) {
         loop {
             let notified = self.idle.notified();
@@ -202,7 +202,9 @@ impl Drop for InFlight {
         if let Some(caller) = &self.caller {
             self.core.callers.leave(caller);
         }
-        if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // Whoever waits for the last call began to after the server did to drain, and looks at the count once more itself. So
+        // the many calls that are the only one need not take the lock of those who wait.
+        if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 && self.core.shutdown.is_draining() {
             self.core.idle.notify_waiters();
         }
     }

@@ -81,7 +81,7 @@ impl Link {
             self.outgoing.extend_from_slice(&request.body);
         }
         let apart = if is_copied { &[] } else { &request.body[..] };
-        let mut exchange = Sending { used, sent: 0, looked_at: 0, interim: 0 };
+        let mut exchange = Sending { used, sent: 0, is_flushed: false, looked_at: 0, interim: 0 };
         let outcome = std::future::poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
         self.outgoing.clear();
         self.outgoing.shrink_to(2 * COPIED_BYTES);
@@ -132,11 +132,11 @@ impl Link {
                 return Poll::Ready(Err(Wrong::Broken(io::ErrorKind::UnexpectedEof.into())));
             }
             // By that it is known that there is nothing to read yet, and whoever waits is woken once there is.
-            if let Poll::Ready(Ok(())) = self.poll_write(cx, &mut exchange.sent, apart) {
+            if let Poll::Ready(Ok(())) = self.poll_write(cx, exchange, apart) {
                 return Poll::Pending;
             }
         }
-        let written = self.poll_write(cx, &mut exchange.sent, apart);
+        let written = self.poll_write(cx, exchange, apart);
         let answered = self.poll_head(cx, exchange);
         match (written, answered) {
             (Poll::Ready(Ok(())), answered) => answered,
@@ -147,11 +147,16 @@ impl Link {
         }
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, sent: &mut usize, apart: &[u8]) -> Poll<io::Result<()>> {
-        let total = self.outgoing.len() + apart.len();
-        if *sent == total {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        Sending { sent, is_flushed, .. }: &mut Sending,
+        apart: &[u8],
+    ) -> Poll<io::Result<()>> {
+        if *is_flushed {
             return Poll::Ready(Ok(()));
         }
+        let total = self.outgoing.len() + apart.len();
         while *sent < total {
             let rest = self.outgoing.get(*sent..).unwrap_or_default();
             let behind = apart.get(sent.saturating_sub(self.outgoing.len())..).unwrap_or_default();
@@ -169,7 +174,9 @@ impl Link {
             *sent += count;
         }
         // Nothing is held back but within TLS, where this is what lets it go.
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        *is_flushed = true;
+        Poll::Ready(Ok(()))
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>, exchange: &mut Sending) -> Poll<Result<Head, Wrong>> {
@@ -232,6 +239,8 @@ struct Sending {
     used: Used,
     /// The bytes that were written: only zero proves that nobody can have read anything.
     sent: usize,
+    /// Whether nothing of the request is held back any more.
+    is_flushed: bool,
     /// The bytes of the head that were looked at in vain.
     looked_at: usize,
     /// The responses that were none.

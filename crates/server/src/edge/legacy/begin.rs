@@ -249,7 +249,7 @@ fn watched_uri(core: &Core, request: &Request) -> Result<String, Refusal> {
 
 /// Begins to watch a resource for a session, once the handler is ready to tell of it.
 async fn subscribe(core: Arc<Core>, session: Arc<LiveSession>, uri: String) -> Result<Outcome, Refusal> {
-    let told = core.handler.prepare_watch(BTreeSet::from([uri.clone()])).await;
+    let told = core.handler.prepare_watch(&session.listener(), BTreeSet::from([uri.clone()])).await;
     if !told.contains(&uri) {
         let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.because(problem));

@@ -10,7 +10,7 @@ use trunkline_session::{EventStore, Principal, SessionId, SessionRecord, StreamI
 
 use super::stand::{Carrier, Stand};
 use crate::call::{AskError, Caller, Handler, SessionKeep, Shared};
-use crate::change::{Filter, Subscription};
+use crate::change::{Filter, Listener, Subscription};
 use crate::metrics::process::Present;
 
 /// The most questions that one session may have open.
@@ -105,6 +105,11 @@ impl LiveSession {
 
     pub(crate) fn revision(&self) -> Revision {
         self.record.revision
+    }
+
+    /// Returns who is told of changes in it.
+    pub(crate) fn listener(&self) -> Listener {
+        Listener { principal: self.record.principal.clone(), session: Some(self.record.id) }
     }
 
     /// Returns what the session keeps for its calls.
@@ -383,7 +388,7 @@ impl LiveSession {
         if let Some(watch) = &self.lock().watch {
             return watch.clone();
         }
-        let fresh = Arc::new(handler.watch(Filter::lists()));
+        let fresh = Arc::new(handler.watch(Filter { listener: Some(self.listener()), ..Filter::lists() }));
         let watch = self.lock().watch.get_or_insert(fresh).clone();
         self.keep.speak_through(&watch);
         watch

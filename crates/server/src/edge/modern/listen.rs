@@ -28,6 +28,7 @@ impl Listen {
         let asked = read_filter(params.get("notifications"))?;
         let offered = core.handler.capabilities();
         Ok(Filter {
+            listener: None,
             tools: asked.tools && offered.tools.is_some(),
             prompts: asked.prompts && offered.prompts.is_some(),
             resources: asked.resources && offered.resources.is_some(),
@@ -148,6 +149,7 @@ fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
+        listener: None,
     };
     if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

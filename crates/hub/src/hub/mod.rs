@@ -220,7 +220,7 @@ impl Inner {
                 Told::Updated(uri, who) => {
                     inner.changes.publish_to(&Change::Updated(uri.into()), |listener| {
                         who.is(listener.unwrap_or(&UNNAMED))
-                    })
+                    });
                 }
             }
         })

@@ -17,7 +17,7 @@ pub struct HubLimits {
     /// The time between two looks at the lists of a server that says that they change all the time. Default 250 ms.
     pub refresh_after: Duration,
     /// Connections, and so processes, of one server. Default 32; beyond it the one that was unused for longest is ended,
-    /// and if all are in use, calls that need another are refused.
+    /// and if all are in use, calls that need another are refused. Those who only watch resources have half of them.
     pub connections_per_server: usize,
     /// How long a program, or the connection of one caller alone, may be unused before it is ended, unless its configuration
     /// says. Default 10 minutes.

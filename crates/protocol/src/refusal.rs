@@ -31,6 +31,12 @@ pub struct Gap<'a> {
     pub required: Option<&'a Raw>,
 }
 
+/// The member of the data of a refusal, or of what stands for one, that names the capabilities which were needed.
+const REQUIRED: &str = "requiredCapabilities";
+
+/// The member of a result's `_meta` that is the error which the result stands for.
+const REFUSAL_META: &str = "trunkline/refusal";
+
 /// A refusal: one row of the table, perhaps with a more precise sentence and data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
@@ -157,29 +163,42 @@ impl Refusal {
 
     /// Says a refusal for which a revision has no code as the result of a tool, which its model can read.
     pub fn as_tool_result(&self, revision: Revision) -> Option<CallToolResult> {
+        let about = |key: &str, value: Raw| {
+            let mut meta = Members::new();
+            meta.set(key, value);
+            Some(meta)
+        };
         if self.is(&Self::UNBRIDGEABLE) {
-            let meta = self.data().map(|gap| {
-                let mut meta = Members::new();
-                meta.set(UNBRIDGEABLE_META, gap.clone());
-                meta
-            });
+            let meta = self.data().and_then(|gap| about(UNBRIDGEABLE_META, gap.clone()));
             return Some(CallToolResult { meta, ..CallToolResult::error(self.message()) });
         }
         let has_none = self.is(&Self::MISSING_CAPABILITY) && !self.has_code_in(revision);
         has_none.then(|| {
             let needed = self.data().map_or_else(String::new, |data| format!(" ({data})"));
-            CallToolResult::error(format!(
+            let said = format!(
                 "{}{needed}; this client, which speaks revision {revision}, did not declare it or cannot provide it",
                 self.message()
-            ))
+            );
+            let mut refusal = Writer::with_capacity(128);
+            self.write(&mut refusal, revision.era());
+            CallToolResult { meta: about(REFUSAL_META, refusal.into_raw()), ..CallToolResult::error(said) }
         })
+    }
+
+    /// Returns the capabilities for the lack of which a tool failed and the sentence that says so, if its result is one that
+    /// [`Refusal::as_tool_result`] made.
+    pub fn missing_in(result: &Raw) -> Option<(Raw, String)> {
+        let mut about = result.members().ok()?.take("_meta")?.members().ok()?;
+        let mut refusal = about.take(REFUSAL_META)?.members().ok()?;
+        let required = refusal.take("data")?.members().ok()?.take(REQUIRED)?;
+        Some((required, refusal.text("message")?.to_string()))
     }
 
     /// Refuses a client that lacks capabilities, naming them as a capabilities object.
     pub fn missing_capability(required: &Raw) -> Self {
         let mut writer = Writer::with_capacity(64);
         writer.open_object();
-        writer.member("requiredCapabilities", required);
+        writer.member(REQUIRED, required);
         writer.close_object();
         Self::MISSING_CAPABILITY.with_data(writer.into_raw())
     }
@@ -384,7 +403,16 @@ mod tests {
         let unbridgeable = Refusal::unbridgeable(&gap).because("no");
         for revision in Revision::ALL {
             let is_modern = revision.era() == Era::Modern;
-            assert_eq!(missing.as_tool_result(revision).is_none(), is_modern, "{revision}");
+            let said = missing.as_tool_result(revision);
+            assert_eq!(said.is_none(), is_modern, "{revision}");
+            let mut result = Members::new();
+            result.set("_meta", said.map_or(Raw::NULL, |said| said.meta.unwrap().to_raw()));
+            let told = Refusal::missing_in(&result.to_raw());
+            assert_eq!(
+                told,
+                (!is_modern).then(|| (Raw::EMPTY_OBJECT, missing.message().to_owned())),
+                "{revision}"
+            );
             let result = unbridgeable.as_tool_result(revision).unwrap();
             assert!(result.is_error && result.meta.unwrap().get(UNBRIDGEABLE_META).is_some(), "{revision}");
             assert!(Refusal::INVALID_PARAMS.as_tool_result(revision).is_none(), "{revision}");

@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
-use trunkline_protocol::emit;
+use trunkline_protocol::{Refusal, emit};
+use trunkline_session::{Principal, SessionId};
+
+use crate::watched::{Watched, WatchedRoom};
 
 /// The tasks that may wait on one subscription.
 const MOST_POLLERS: usize = 16;
@@ -16,9 +19,20 @@ const MOST_POLLERS: usize = 16;
 /// What waits to be said to one subscriber alone; beyond it the oldest is not said.
 const MOST_OWN: usize = 64;
 
+/// Who is told of changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listener {
+    /// Who it is.
+    pub principal: Principal,
+    /// The legacy session, if there is one.
+    pub session: Option<SessionId>,
+}
+
 /// What a subscriber wants to be told of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
+    /// Who is to be told, if that is known.
+    pub listener: Option<Listener>,
     /// Tools come, go or change.
     pub tools: bool,
     /// Prompts come, go or change.
@@ -38,7 +52,7 @@ impl Filter {
 
     /// Everything but the content of single resources.
     pub fn lists() -> Self {
-        Self { tools: true, prompts: true, resources: true, uris: BTreeSet::new() }
+        Self { tools: true, prompts: true, resources: true, ..Self::default() }
     }
 
     /// Reports whether a subscriber asks to be told of more than it may.
@@ -77,8 +91,8 @@ pub enum Change {
     Prompts,
     /// The list of resources or of resource templates.
     Resources,
-    /// The content of a resource.
-    Updated(String),
+    /// The content of a resource. However many are told of it, its address is held once.
+    Updated(Arc<str>),
 }
 
 impl Change {
@@ -124,9 +138,14 @@ struct Subscribers {
 impl Changes {
     /// Tells every subscriber that wants to know.
     pub fn publish(&self, change: &Change) {
+        self.publish_to(change, |_| true);
+    }
+
+    /// Tells those subscribers that want to know, of these.
+    pub fn publish_to(&self, change: &Change, is_told: impl Fn(Option<&Listener>) -> bool) {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         for watcher in watchers {
-            watcher.tell(change);
+            watcher.tell(change, &is_told);
         }
     }
 
@@ -146,13 +165,21 @@ impl Changes {
         Subscription { watcher, number, changes: self.clone() }
     }
 
-    /// Returns the resources that anybody watches.
-    pub fn uris(&self) -> BTreeSet<String> {
+    /// Returns the resources that are watched, by who watches them.
+    pub fn watched(&self) -> HashMap<Option<Listener>, BTreeSet<String>> {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        watchers.iter().flat_map(|watcher| lock(&watcher.state).filter.uris.clone()).collect()
+        let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
+        for watcher in watchers {
+            let state = lock(&watcher.state);
+            if !state.filter.uris.is_empty() {
+                let theirs = watched.entry(state.filter.listener.clone()).or_default();
+                theirs.extend(state.filter.uris.iter().cloned());
+            }
+        }
+        watched
     }
 
-    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::uris`].
+    /// Waits until other resources are watched than before; for one task that then looks at [`Changes::watched`].
     pub async fn revised(&self) {
         self.revised.notified().await;
     }
@@ -218,9 +245,41 @@ impl Subscription {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Changes what the subscriber wants to be told of.
-    pub fn update(&self, change: impl FnOnce(&mut Filter)) {
-        change(&mut lock(&self.watcher.state).filter);
+    /// Watches a resource too, within what the subscriber and all together may.
+    ///
+    /// # Errors
+    /// One of the two is exhausted.
+    pub(crate) fn watch_too(&self, uri: &str, all: &Arc<Watched>) -> Result<(), Refusal> {
+        let mut guard = lock(&self.watcher.state);
+        let state = &mut *guard;
+        if !state.filter.uris.insert(uri.to_owned()) {
+            return Ok(());
+        }
+        let outcome = if state.filter.is_too_large() {
+            Err(Refusal::INVALID_PARAMS.because("the session watches too many resources"))
+        } else if !state.room.get_or_insert_with(|| all.room()).take(uri) {
+            Err(Refusal::TOO_MANY.because("too many resources are watched; try again later"))
+        } else {
+            Ok(())
+        };
+        if outcome.is_err() {
+            state.filter.uris.remove(uri);
+        }
+        drop(guard);
+        self.changes.revised.notify_one();
+        outcome
+    }
+
+    /// Watches a resource no longer.
+    pub(crate) fn watch_no_longer(&self, uri: &str) {
+        let mut guard = lock(&self.watcher.state);
+        let state = &mut *guard;
+        if state.filter.uris.remove(uri)
+            && let Some(room) = &mut state.room
+        {
+            room.give_back(uri);
+        }
+        drop(guard);
         self.changes.revised.notify_one();
     }
 }
@@ -240,6 +299,8 @@ struct Watcher {
 #[derive(Debug, Default)]
 struct WatcherState {
     filter: Filter,
+    /// Room for the resources that were added one by one.
+    room: Option<WatchedRoom>,
     untold: BTreeSet<Change>,
     /// What is for this one alone.
     own: VecDeque<String>,
@@ -260,16 +321,16 @@ impl WatcherState {
 }
 
 impl Watcher {
-    fn tell(&self, change: &Change) {
+    fn tell(&self, change: &Change, is_told: impl Fn(Option<&Listener>) -> bool) {
         let mut state = lock(&self.state);
-        if !state.filter.wants(change) {
+        if !state.filter.wants(change) || !is_told(state.filter.listener.as_ref()) {
             return;
         }
         let told = match change {
             // One of many: of all further ones together the subscriber learns that what it watches has changed.
-            Change::Updated(uri) if state.untold.len() >= Filter::MOST_URIS => {
-                Change::Updated(state.filter.watched(uri).unwrap_or(uri).clone())
-            }
+            Change::Updated(uri) if state.untold.len() >= Filter::MOST_URIS => Change::Updated(
+                state.filter.watched(uri).map_or_else(|| uri.clone(), |watched| watched.as_str().into()),
+            ),
             _ => change.clone(),
         };
         state.untold.insert(told);
@@ -359,7 +420,7 @@ mod tests {
         let subscription =
             changes.watch(Filter { uris: BTreeSet::from(["x:/".to_owned()]), ..Filter::default() });
         for n in 0..10_000 {
-            changes.publish(&Change::Updated(format!("x:/{n}")));
+            changes.publish(&Change::Updated(format!("x:/{n}").into()));
         }
         let told = drain(&subscription);
         assert_eq!(told.len(), Filter::MOST_URIS + 1);

@@ -44,6 +44,7 @@ mod text_arguments;
 mod tool;
 mod unanswered;
 mod unread;
+mod watched;
 
 /// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
 pub mod listing {
@@ -59,7 +60,7 @@ pub use self::call::{
     Ask, AskAll, AskError, BoxFuture, Call, Caller, Confirm, Context, Continuation, Fields, Form, Handler,
     Outcome, PageDone, Round, ask, elicit, open_url, roots, sample,
 };
-pub use self::change::{Change, Changes, Filter, Subscription};
+pub use self::change::{Change, Changes, Filter, Listener, Subscription};
 pub use self::env::{Env, EnvPolicy, Secret};
 pub use self::error::{BuildError, CallError, ToolError};
 pub use self::function::{Function, NoArguments, shape};

@@ -1,9 +1,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use trunkline_protocol::Raw;
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{
     CallToolResult, Content, PromptMessage, Resource, ResourceBody, ResourceContents,
 };
+use trunkline_protocol::{Raw, Writer};
 
 use super::json::one_line;
 use super::media::size_words;
@@ -130,9 +131,12 @@ pub(crate) fn push_content(block: &Content, pieces: &mut Vec<Piece>) {
             pieces.push(resource_piece(&embedded.resource));
         }
         Content::ResourceLink(link) => pieces.push(Piece::Link(Box::new(link.clone()))),
-        Content::ToolUse(object) | Content::ToolResult(object) | Content::Other(object) => {
-            pieces.push(Piece::Structured(object.to_raw()));
+        Content::ToolUse(_) | Content::ToolResult(_) => {
+            let mut writer = Writer::with_capacity(128);
+            block.write(Dialect::NEWEST, &mut writer);
+            pieces.push(Piece::Structured(writer.into_raw()));
         }
+        Content::Other(object) => pieces.push(Piece::Structured(object.to_raw())),
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use trunkline_protocol::Method;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
-use trunkline_server::{BoxFuture, Call, Filter, Handler, Subscription};
+use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, Subscription};
 
 use super::route::{Answer, Routed};
 use super::{Hub, Inner, SpeaksFor};
@@ -81,9 +81,13 @@ impl Handler for Hub {
         }
     }
 
-    fn prepare_watch(&self, uris: BTreeSet<String>) -> BoxFuture<'static, BTreeSet<String>> {
-        let inner = self.inner.clone();
-        Box::pin(async move { inner.prepare_watch(uris).await })
+    fn prepare_watch(
+        &self,
+        listener: &Listener,
+        uris: BTreeSet<String>,
+    ) -> BoxFuture<'static, BTreeSet<String>> {
+        let (inner, listener) = (self.inner.clone(), listener.clone());
+        Box::pin(async move { inner.prepare_watch(&listener, uris).await })
     }
 
     fn watch(&self, filter: Filter) -> Subscription {
@@ -92,9 +96,9 @@ impl Handler for Hub {
 }
 
 impl Inner {
-    async fn prepare_watch(&self, uris: BTreeSet<String>) -> BTreeSet<String> {
+    async fn prepare_watch(&self, listener: &Listener, uris: BTreeSet<String>) -> BTreeSet<String> {
         let by_owner = self.by_owner(uris);
-        let watching = by_owner.iter().map(|(server, theirs)| server.watch(theirs.clone()));
+        let watching = by_owner.iter().map(|(server, theirs)| server.watch(listener, theirs.clone()));
         let told: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
         if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&told)) {
             self.rewatch.notify_one();

@@ -21,7 +21,8 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline_config::ServerName;
 use trunkline_protocol::Method;
-use trunkline_server::{Change, Changes};
+use trunkline_server::{Change, Changes, Listener};
+use trunkline_session::Principal;
 
 pub use self::apply::Applied;
 pub use self::manage::{ManageError, Switch, Toggled};
@@ -65,6 +66,9 @@ pub(crate) struct Inner {
     speaks_for: SpeaksFor,
     tasks: Mutex<Vec<AbortHandle>>,
 }
+
+/// Who watches without saying who it is, from within this process.
+const UNNAMED: Listener = Listener { principal: Principal::Anonymous, session: None };
 
 /// For whom a hub speaks when it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,26 +186,28 @@ impl Inner {
     /// Has what is watched watched by whoever has it, and by nobody else; returns when to look again.
     ///
     /// A server may have been replaced, or be back, since it was asked. One that is switched off keeps what it has.
-    fn tend_watched(&self, wanted: &BTreeSet<String>) -> Option<Duration> {
+    fn tend_watched(&self, wanted: &[(Listener, BTreeSet<String>)]) -> Option<Duration> {
         let servers = self.servers();
         let (offering, resting): (Vec<_>, Vec<_>) = servers.iter().partition(|server| server.is_offered());
-        let kept: BTreeSet<String> = resting.iter().flat_map(|server| server.watched()).collect();
-        let by_owner = self.by_owner(wanted.difference(&kept).cloned());
-        for (server, uris) in &by_owner {
-            server.take_up(uris);
+        let mut by_owner = Vec::with_capacity(wanted.len());
+        for (listener, uris) in wanted {
+            let kept: BTreeSet<String> = resting.iter().flat_map(|server| server.watched(listener)).collect();
+            let owned = self.by_owner(uris.difference(&kept).cloned());
+            owned.iter().for_each(|(server, theirs)| server.take_up(listener, theirs));
+            by_owner.push(owned);
         }
-        let of_others = |server: &Arc<Upstream>| -> BTreeSet<&String> {
-            by_owner
-                .iter()
-                .filter(|(owner, _)| !Arc::ptr_eq(owner, server))
-                .flat_map(|(_, uris)| uris)
-                .collect()
+        let wanted_of = |server: &Arc<Upstream>| -> Vec<(&Listener, BTreeSet<String>)> {
+            let each = wanted.iter().zip(&by_owner);
+            each.map(|((listener, uris), owned)| {
+                let others = owned.iter().filter(|(owner, _)| !Arc::ptr_eq(owner, server));
+                let others: BTreeSet<&String> = others.flat_map(|(_, theirs)| theirs).collect();
+                (listener, uris.iter().filter(|uri| !others.contains(uri)).cloned().collect())
+            })
+            .collect()
         };
-        let offering = offering.into_iter().filter_map(|server| {
-            let of_others = of_others(server);
-            server.still_wanted(&wanted.iter().filter(|uri| !of_others.contains(uri)).cloned().collect())
-        });
-        offering.chain(resting.into_iter().filter_map(|server| server.still_wanted(wanted))).min()
+        let whole: Vec<_> = wanted.iter().map(|(listener, uris)| (listener, uris.clone())).collect();
+        let offering = offering.into_iter().filter_map(|server| server.still_wanted(&wanted_of(server)));
+        offering.chain(resting.into_iter().filter_map(|server| server.still_wanted(&whole))).min()
     }
 
     /// Returns what a server calls when it has something to say.
@@ -211,7 +217,11 @@ impl Inner {
             let Some(inner) = inner.upgrade() else { return };
             match told {
                 Told::Offers(announced) => inner.rebuild_after(announced),
-                Told::Updated(uri) => inner.changes.publish(&Change::Updated(uri)),
+                Told::Updated(uri, who) => {
+                    inner.changes.publish_to(&Change::Updated(uri.into()), |listener| {
+                        who.is(listener.unwrap_or(&UNNAMED))
+                    });
+                }
             }
         })
     }
@@ -234,7 +244,8 @@ async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
             () = again => {}
         }
         let Some(inner) = inner.upgrade() else { return };
-        let wanted: BTreeSet<String> = inner.changes.uris();
+        let wanted = inner.changes.watched().into_iter();
+        let wanted: Vec<_> = wanted.map(|(listener, uris)| (listener.unwrap_or(UNNAMED), uris)).collect();
         next = inner.tend_watched(&wanted);
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::Level;
 use trunkline_protocol::model::Root;
+use trunkline_server::Listener;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
@@ -27,6 +28,18 @@ pub(crate) enum Who {
     Session(SessionId),
     /// That of one call.
     Call,
+}
+
+impl Who {
+    /// Reports whether somebody is told of changes over connections of this kind.
+    pub(crate) fn is(&self, listener: &Listener) -> bool {
+        match self {
+            Self::Principal(principal) => *principal == listener.principal,
+            Self::Session(session) => listener.session == Some(*session),
+            Self::Everybody => true,
+            Self::Nobody | Self::Call => false,
+        }
+    }
 }
 
 /// One connection to a server: a process, or a session, or for a server without sessions simply the way to it.

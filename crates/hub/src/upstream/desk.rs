@@ -6,7 +6,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use super::connection::Connection;
+use super::connection::{Connection, Who};
 use super::input::InputSet;
 use super::party::Place;
 use super::roots::RootsDigest;
@@ -132,6 +132,12 @@ impl Desk {
     /// Returns the connections that can be used.
     pub(super) fn usable(&self) -> impl Iterator<Item = &Arc<Connection>> {
         self.connections.iter().filter(|connection| !connection.is_closing())
+    }
+
+    /// Returns the connections over which somebody may be told of changes: their own, and those that are everybody's.
+    pub(super) fn usable_to_watch(&self, who: &Who) -> Vec<Arc<Connection>> {
+        let is_theirs = |known: &Who| known == who || *known == Who::Everybody;
+        self.usable().filter(|connection| connection.is_whose(is_theirs)).cloned().collect()
     }
 
     /// Returns how long the server has to be left alone, and why.

@@ -51,12 +51,12 @@ impl Upstream {
         None
     }
 
-    /// Reports whether a server is connected to without anybody calling it: because it is to be there from the start,
-    /// because it is not known yet what it offers, or because somebody is told of its resources' changes.
+    /// Reports whether a server is connected to without anybody calling it: because it is to be there from the start, or
+    /// because it is not known yet what it offers. Whoever watches resources sees to it by itself.
     fn should_be_connected(&self, desk: &Desk) -> bool {
         let is_eager = self.config.load().start == Start::Eager && !desk.is_resting;
         let is_unknown = desk.is_wanted && (desk.catalogue.is_none() || desk.is_inherited);
-        desk.offers() && (is_eager || is_unknown || self.watched.any())
+        desk.offers() && (is_eager || is_unknown)
     }
 
     /// Waits until what the server offers is known, or it is certain that it will not be soon.

@@ -102,6 +102,50 @@ impl Upstream {
         }
     }
 
+    /// Finds a connection over which somebody may be told of changes, or makes one. Those who only watch have at most half
+    /// of the connections that there may be, so that calls find room.
+    ///
+    /// # Errors
+    /// As [`Upstream::lease`].
+    pub(super) async fn lease_to_watch(self: &Arc<Self>, who: &Who) -> Result<Lease, Unavailable> {
+        loop {
+            let coming = {
+                let mut desk = self.lock();
+                desk.check()?;
+                if let Some(connection) = desk.usable_to_watch(who).first() {
+                    return Ok(connection.lease_to_hub());
+                }
+                let unclaimed =
+                    desk.usable().find(|connection| connection.is_whose(|who| *who == Who::Nobody));
+                if let Some(connection) = unclaimed {
+                    let lease = connection.lease_to_hub();
+                    connection.claim(who.clone());
+                    connection.stir();
+                    return Ok(lease);
+                }
+                let is_theirs =
+                    |attempt: &&Attempt| [who, &Who::Nobody, &Who::Everybody].contains(&&attempt.place.who);
+                match desk.attempts.iter().find(is_theirs).map(|attempt| attempt.done.clone()) {
+                    Some(done) => done,
+                    None => {
+                        if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
+                            return Err(Unavailable::Failed(failure, wait));
+                        }
+                        let most = self.options.limits.connections_per_server.div_ceil(2).max(1);
+                        if desk.connections.len() + desk.attempts.len() + desk.ending >= most {
+                            return Err(Unavailable::Full(most));
+                        }
+                        self.start(&mut desk, Place { who: who.clone(), input: InputSet::default() }, None)
+                    }
+                }
+            };
+            self.beat();
+            if let Some(Err(failure)) = came_of(coming).await {
+                return Err(Unavailable::Failed(failure, self.left_alone()));
+            }
+        }
+    }
+
     fn left_alone(&self) -> Duration {
         self.lock().left_alone(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait)
     }
@@ -207,13 +251,14 @@ impl Upstream {
         let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
         let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
         let (tell, done) = watch::channel(None);
+        let who = place.who.clone();
         let task = tokio::spawn(async move {
             let broken = Broken { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
             let done = upstream.connected(number, outcome, asides, |known| match &party {
                 Some(party) => party.place(share, Some(known)),
-                None => nobodys_place(share, known),
+                None => place_of_hub(who, share, known),
             });
             tell.send_replace(Some(done));
             drop(broken);
@@ -344,10 +389,10 @@ impl Drop for Broken {
     }
 }
 
-/// Returns the place of a connection that was made before anybody needed it.
-fn nobodys_place(share: Share, known: &Known) -> Place {
+/// Returns the place of a connection that the hub made by itself: before anybody needed it, or to watch for somebody.
+fn place_of_hub(who: Who, share: Share, known: &Known) -> Place {
     let is_everybodys = share == Share::All || (share == Share::Principal && !known.keeps_sessions);
-    let who = if is_everybodys { Who::Everybody } else { Who::Nobody };
+    let who = if is_everybodys { Who::Everybody } else { who };
     Place { who, input: InputSet::default() }
 }
 

@@ -31,14 +31,14 @@ use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 
 use self::connection::Connection;
-pub(crate) use self::connection::Lease;
+pub(crate) use self::connection::{Lease, Who};
 use self::desk::{Desk, Phase};
 pub(crate) use self::input::InputSet;
 pub(crate) use self::listing::Lists;
 pub(crate) use self::party::Party;
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
-use self::watch::Watched;
+use self::watch::Watches;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
 use crate::trail::HubId;
@@ -60,7 +60,7 @@ pub(crate) struct Upstream {
     pulse: channel::Sender<u64>,
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
-    watched: Watched,
+    watches: Watches,
     /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
     /// be answered at the next time.
     trouble: ArcSwapOption<String>,
@@ -77,8 +77,8 @@ pub(crate) struct Upstream {
 pub(crate) enum Told {
     /// What it offers may be different; it has said so itself of these lists.
     Offers(Lists),
-    /// The content of a resource is.
-    Updated(String),
+    /// The content of a resource is, for those who share these connections.
+    Updated(String, Who),
 }
 
 type TellFn = dyn Fn(Told) + Send + Sync;
@@ -110,7 +110,7 @@ impl Upstream {
             desk: Mutex::new(desk),
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
-            watched: Watched::default(),
+            watches: Watches::default(),
             trouble: ArcSwapOption::empty(),
             successor: OnceLock::new(),
             predecessor: before.map(Arc::downgrade).unwrap_or_default(),
@@ -121,8 +121,8 @@ impl Upstream {
             // It is replaced once.
             let _ = before.successor.set(upstream.clone());
         }
-        let tasks = [keep::spawn(&upstream), watch::spawn(&upstream)];
-        upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
+        let keeping = keep::spawn(&upstream);
+        upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(keeping);
         upstream
     }
 

@@ -1,15 +1,19 @@
 //! Resources that are watched, whatever becomes of the servers that have them and of others who watch.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Change, Subscription, Watch};
-use trunkline_hub::{HubLimits, Switch};
+use trunkline_client::{Call, Change, Client, Subscription, Watch};
+use trunkline_hub::{Hub, HubLimits, Switch};
 use trunkline_server::{Resource, Server};
 
-use crate::support::{NEW, OLD, Says, Town, eager, moved, plain, quick, script, within};
+use crate::support::{
+    NEW, OLD, Peer, Says, Town, client, eager, front, moved, plain, quick, script, somebody, within,
+};
 
 const BOTH: [Revision; 2] = [OLD, NEW];
 
@@ -175,4 +179,75 @@ async fn more_than_can_be_watched_leaves_what_is_watched() {
         .take(2)
         .collect();
     assert_eq!(around, ["subscriptions/listen"; 2], "there is always one that listens");
+}
+
+/// Listens as one principal.
+async fn as_somebody(hub: &Hub, who: &str) -> Client {
+    client(&front(hub), Client::builder().pin(NEW), somebody(who)).await
+}
+
+#[tokio::test]
+async fn what_one_principal_watches_is_nothing_to_the_others() {
+    let town = Town::default();
+    let subscribed: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
+    let peers: Arc<Mutex<HashMap<usize, Peer>>> = Arc::default();
+    let (noted, met) = (subscribed.clone(), peers.clone());
+    let (_, opener) = script(move |peer, message| {
+        met.lock().unwrap().insert(peer.number, peer.clone());
+        let uri = message["params"]["uri"].as_str().unwrap_or_default().to_owned();
+        match message["method"].as_str() {
+            Some("resources/subscribe") => {
+                noted.lock().unwrap().push((peer.number, uri));
+                Says::Result(json!({}))
+            }
+            Some("resources/read") => Says::Result(json!({ "contents": [{ "uri": uri, "text": "x" }] })),
+            _ => watchable(message),
+        }
+    });
+    town.script("s", opener, OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("s")])).await;
+    let (ada, bob) = (as_somebody(&hub, "ada").await, as_somebody(&hub, "bob").await);
+    let mut of_ada = within(ada.subscribe(Watch::default().and("s:day"))).await.unwrap();
+    // The other has a session of its own, in which nobody asks for what the first watches.
+    within(bob.run(Call::read("s:day"))).await.unwrap();
+    let mut of_bob = within(bob.subscribe(Watch::default().and("s:night"))).await.unwrap();
+    let [(first, day), (second, night)] = subscribed.lock().unwrap().clone().try_into().unwrap();
+    assert_eq!((day.as_str(), night.as_str()), ("s:day", "s:night"));
+    assert_ne!(first, second);
+    // Nor is anybody told of what happens in the session of another.
+    let says = |number: usize, uri: &str| {
+        let peer = peers.lock().unwrap().get(&number).unwrap().clone();
+        peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": uri } }));
+    };
+    says(second, "s:day");
+    says(second, "s:night");
+    assert_eq!(next(&mut of_bob).await, updated("s:night"));
+    assert_eq!(of_ada.next().now_or_never(), None);
+    says(first, "s:day");
+    assert_eq!(next(&mut of_ada).await, updated("s:day"));
+}
+
+#[tokio::test]
+async fn one_principal_cannot_use_up_what_the_others_may_watch() {
+    let town = Town::default();
+    let (_, opener) = script(|peer, message| {
+        if message["method"] == "subscriptions/listen" {
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+            let promised = &message["params"]["notifications"];
+            peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                "params": { "_meta": meta, "notifications": promised } }));
+            return Says::Nothing;
+        }
+        watchable(message)
+    });
+    town.script("s", opener, NEW);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("s")])).await;
+    let (ada, bob) = (as_somebody(&hub, "ada").await, as_somebody(&hub, "bob").await);
+    let many = (0..Watch::MOST_URIS).map(|number| format!("s:{number}")).collect();
+    let all = within(ada.subscribe(Watch { uris: many, ..Watch::default() })).await.unwrap();
+    assert_eq!(all.honoured().uris.len(), Watch::MOST_URIS);
+    let one = within(bob.subscribe(Watch::default().and("s:day"))).await.unwrap();
+    assert_eq!(one.honoured().uris, ["s:day"]);
 }

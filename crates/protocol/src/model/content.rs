@@ -5,7 +5,9 @@ use crate::codec::Dialect;
 use crate::json::{Members, Raw, Writer};
 
 use super::field::{Reader, Value};
-use super::{Annotations, MalformedModel, Resource, ResourceBody, ResourceContents};
+use super::{
+    Annotations, MalformedModel, Resource, ResourceBody, ResourceContents, ToolResultContent, ToolUseContent,
+};
 
 /// One block of content in a result, a prompt or a sampling message.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,10 +26,10 @@ pub enum Content {
     Resource(EmbeddedResource),
     /// A resource that the reader can fetch.
     ResourceLink(Resource),
-    /// A model's wish to call a tool, in sampling only; the whole object.
-    ToolUse(Members),
-    /// What came of such a call, in sampling only; the whole object.
-    ToolResult(Members),
+    /// A model's wish to call a tool, in sampling only.
+    ToolUse(ToolUseContent),
+    /// What came of such a call, in sampling only.
+    ToolResult(ToolResultContent),
     /// A kind that no revision knows; the whole object.
     Other(Members),
 }
@@ -109,22 +111,18 @@ impl Content {
         let mut reader = Reader::open(raw)?;
         let kind = reader.0.get("type").and_then(Raw::to_text);
         let kind = kind.ok_or_else(|| MalformedModel::new("must be a string").within("type"))?;
-        let carry: fn(Members) -> Self = match &*kind {
-            "text" | "image" | "audio" | "resource" | "resource_link" => {
-                reader.0.take("type");
-                return match &*kind {
-                    "text" => TextContent::from_reader(reader).map(Self::Text),
-                    "image" => MediaContent::from_reader(reader).map(Self::Image),
-                    "audio" => MediaContent::from_reader(reader).map(Self::Audio),
-                    "resource" => EmbeddedResource::from_reader(reader).map(Self::Resource),
-                    _ => Resource::from_reader(reader).map(Self::ResourceLink),
-                };
-            }
-            "tool_use" => Self::ToolUse,
-            "tool_result" => Self::ToolResult,
-            _ => Self::Other,
-        };
-        Ok(carry(reader.0))
+        reader.0.take("type");
+        match &*kind {
+            "text" => TextContent::from_reader(reader).map(Self::Text),
+            "image" => MediaContent::from_reader(reader).map(Self::Image),
+            "audio" => MediaContent::from_reader(reader).map(Self::Audio),
+            "resource" => EmbeddedResource::from_reader(reader).map(Self::Resource),
+            "resource_link" => Resource::from_reader(reader).map(Self::ResourceLink),
+            "tool_use" => ToolUseContent::from_reader(reader).map(Self::ToolUse),
+            "tool_result" => ToolResultContent::from_reader(reader).map(Self::ToolResult),
+            // Nobody here knows what its members mean, so that it stays as it is.
+            _ => Ok(Self::Other(raw.members()?)),
+        }
     }
 
     /// Writes the block in a dialect, as a kind that the dialect has.
@@ -145,9 +143,9 @@ impl Content {
                 link.write_as(Some("resource_link"), dialect, writer);
             }
             Self::ResourceLink(link) => link.as_text().write_as(Some("text"), dialect, writer),
-            Self::ToolUse(object) | Self::ToolResult(object) | Self::Other(object) => {
-                object.write_value(dialect, writer);
-            }
+            Self::ToolUse(wish) => wish.write_as(Some("tool_use"), dialect, writer),
+            Self::ToolResult(result) => result.write(dialect, writer),
+            Self::Other(object) => object.write_value(dialect, writer),
         }
     }
 }

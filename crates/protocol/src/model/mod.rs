@@ -19,6 +19,7 @@ mod resource;
 mod result;
 mod server_capabilities;
 mod tool;
+mod tool_content;
 
 pub use self::annotations::{Annotations, Role, ToolAnnotations};
 pub use self::capabilities::ClientCapabilities;
@@ -28,9 +29,10 @@ pub use self::malformed::MalformedModel;
 pub use self::prompt::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
 pub use self::question::{
     Action, Answer, BadAnswer, ElicitResult, FormQuestion, Inexpressible, Question, Root, SampleQuestion,
-    SampleResult, UrlQuestion,
+    SampleResult, ToolChoice, UrlQuestion,
 };
 pub use self::resource::{Resource, ResourceBody, ResourceContents, ResourceTemplate};
 pub use self::result::{CacheHint, CacheScope, CallToolResult, CompleteResult, ReadResult};
 pub use self::server_capabilities::{ListCapability, ResourcesCapability, ServerCapabilities};
 pub use self::tool::Tool;
+pub use self::tool_content::{ToolResultContent, ToolUseContent};

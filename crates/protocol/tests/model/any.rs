@@ -184,8 +184,19 @@ pub(super) fn content() -> impl Strategy<Value = Content> {
         media().prop_map(Content::Audio),
         embedded.prop_map(Content::Resource),
         resource().prop_map(Content::ResourceLink),
-        carried("tool_use").prop_map(Content::ToolUse),
-        carried("tool_result").prop_map(Content::ToolResult),
+        (text(), text(), unknown()).prop_map(|(id, name, rest)| {
+            Content::ToolUse(ToolUseContent { id, name, input: Raw::EMPTY_OBJECT, meta: None, rest })
+        }),
+        (text(), any::<bool>(), unknown()).prop_map(|(tool_use_id, is_error, rest)| {
+            let content = vec![Content::text("said")];
+            Content::ToolResult(ToolResultContent {
+                tool_use_id,
+                content,
+                is_error,
+                rest,
+                ..ToolResultContent::default()
+            })
+        }),
         carried("x-new").prop_map(Content::Other),
     ]
 }

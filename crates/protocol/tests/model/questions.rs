@@ -154,7 +154,7 @@ fn a_question_names_the_capability_that_it_needs() {
         (form("{}"), "elicitation/create", r#"{"elicitation":{"form":{}}}"#),
         (Question::url("m", "u"), "elicitation/create", r#"{"elicitation":{"url":{}}}"#),
         (Question::Sample(plain.clone()), "sampling/createMessage", r#"{"sampling":{}}"#),
-        (Question::Sample(plain.tools(raw("[]"))), "sampling/createMessage", r#"{"sampling":{"tools":{}}}"#),
+        (Question::Sample(plain.tools([])), "sampling/createMessage", r#"{"sampling":{"tools":{}}}"#),
         (Question::Roots, "roots/list", r#"{"roots":{}}"#),
     ] {
         assert_eq!((question.method(), question.required_capability().as_str()), (method, capability));
@@ -166,6 +166,53 @@ fn a_question_names_the_capability_that_it_needs() {
     let tools = sample(r#"{"tools":[]}"#);
     let client = ClientCapabilities::read(&raw(r#"{"sampling":{}}"#), Revision::NEWEST).unwrap();
     assert!(!tools.allowed_by(&client));
+}
+
+#[test]
+fn a_conversation_with_tools_is_written_block_by_block() {
+    let tool = Tool::new("add", raw(r#"{"type":"object"}"#));
+    let failed = CallToolResult::error("too large");
+    let question = SampleQuestion::new([PromptMessage::user("hi")], 10)
+        .tools([tool])
+        .tool_choice(ToolChoice::Required)
+        .assistant([Content::text("Let me see."), Content::tool_use("1", "add", raw(r#"{"a":1}"#))])
+        .user([Content::tool_result("1", CallToolResult::text("3")), Content::tool_result("2", failed)])
+        .user([Content::text("Go on.")]);
+    let expected = r#"{"messages":[{"role":"user","content":{"type":"text","text":"hi"}},{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"1","name":"add","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[{"type":"text","text":"3"}]},{"type":"tool_result","toolUseId":"2","content":[{"type":"text","text":"too large"}],"isError":true}]},{"role":"user","content":{"type":"text","text":"Go on."}}],"maxTokens":10,"tools":[{"name":"add","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"required"}}"#;
+    let lacking = Err("tools in sampling");
+    check_legacy(&Question::Sample(question), [lacking, lacking, lacking, Ok(expected), Ok(expected)]);
+    for (text, says) in [
+        (r#"{"type":"tool_use","id":"1","input":{}}"#, "name"),
+        (r#"{"type":"tool_result","content":[]}"#, "toolUseId"),
+        (r#"{"type":"tool_result","toolUseId":"1"}"#, "content"),
+    ] {
+        assert!(Content::read(&raw(text)).unwrap_err().to_string().contains(says), "{text}");
+    }
+}
+
+#[test]
+fn the_context_of_servers_is_asked_for_only_where_it_was_offered() {
+    let with =
+        |scope: &str| sample(&format!(r#"{{"messages":[],"maxTokens":1,"includeContext":"{scope}"}}"#));
+    let plain = sample(r#"{"messages":[],"maxTokens":1}"#);
+    let (bare, offered) = (r#"{"sampling":{}}"#, r#"{"sampling":{"context":{}}}"#);
+    for (revision, capabilities, scope, kept) in [
+        (Revision::V2024_11_05, bare, "allServers", true),
+        (Revision::V2025_06_18, bare, "thisServer", true),
+        (Revision::V2025_11_25, bare, "thisServer", false),
+        (Revision::V2025_11_25, offered, "thisServer", true),
+        (Revision::V2026_07_28, bare, "allServers", false),
+        (Revision::V2026_07_28, bare, "none", true),
+        (Revision::V2026_07_28, offered, "allServers", true),
+    ] {
+        let client = ClientCapabilities::read(&raw(capabilities), revision).unwrap();
+        let asked = with(scope).suited_to(&client, Dialect::of(revision));
+        assert_eq!(
+            asked,
+            if kept { with(scope) } else { plain.clone() },
+            "{revision} {capabilities} {scope}"
+        );
+    }
 }
 
 #[test]
@@ -221,11 +268,8 @@ fn answers_that_fit_are_read() {
         ),
         (
             sample("{}"),
-            r#"{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use"}],"model":"m"}"#,
-            sampled(
-                vec![Content::text("t"), Content::ToolUse(raw(r#"{"type":"tool_use"}"#).members().unwrap())],
-                None,
-            ),
+            r#"{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use","id":"1","name":"n","input":{}}],"model":"m"}"#,
+            sampled(vec![Content::text("t"), Content::tool_use("1", "n", Raw::EMPTY_OBJECT)], None),
         ),
         (Question::Roots, r#"{"roots":[{"uri":"file:///a","name":"a"}]}"#, Answer::Roots(vec![root])),
         (Question::Roots, r#"{"roots":[]}"#, Answer::Roots(vec![])),

@@ -4,6 +4,7 @@ use trunkline_protocol::model::{Answer, Question};
 use super::ask::AskError;
 
 /// How a question stands when it has just been put.
+#[allow(clippy::large_enum_variant, reason = "it is matched at once, and kept nowhere")]
 pub(crate) enum Put {
     Answered(Answered),
     Open(String),

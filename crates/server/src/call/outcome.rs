@@ -7,7 +7,7 @@ use trunkline_protocol::model::{Implementation, Question, ServerCapabilities};
 use trunkline_protocol::{Method, Params, Raw, Refusal};
 
 use super::context::Context;
-use crate::change::{Filter, Subscription};
+use crate::change::{Filter, Listener, Subscription};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -79,9 +79,13 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
 
-    /// Prepares to tell of changes of resources, and returns those that will be told of; all of them, unless the handler has
-    /// to ask somebody else first.
-    fn prepare_watch(&self, uris: BTreeSet<String>) -> BoxFuture<'static, BTreeSet<String>> {
+    /// Prepares to tell somebody of changes of resources, and returns those that will be told of; all of them, unless the
+    /// handler has to ask somebody else first.
+    fn prepare_watch(
+        &self,
+        _listener: &Listener,
+        uris: BTreeSet<String>,
+    ) -> BoxFuture<'static, BTreeSet<String>> {
         Box::pin(std::future::ready(uris))
     }
 
@@ -109,6 +113,6 @@ impl Call {
 
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.
     pub fn arguments(&self) -> Raw {
-        self.params().get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)
+        self.context.shared().arguments().clone()
     }
 }

@@ -114,7 +114,7 @@ fn told_apart(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
         match kept.iter().find(|kept| kept.eq_ignore_ascii_case(&name)) {
             None => kept.push(name),
             Some(first) => {
-                tracing::warn!(%first, second = %name, "headers have no case: only the first counts")
+                tracing::warn!(%first, second = %name, "headers have no case: only the first counts");
             }
         }
     }

@@ -8,7 +8,7 @@ use trunkline_protocol::model::{Implementation, ServerCapabilities};
 
 use super::{Interceptor, Next, Way};
 use crate::call::{BoxFuture, Call, Handler, Outcome};
-use crate::change::{Filter, Subscription};
+use crate::change::{Filter, Listener, Subscription};
 
 /// Interceptors in their order: the first is the outermost, sees a call first and its answer last.
 #[derive(Clone, Default)]
@@ -90,8 +90,12 @@ impl Handler for Intercepted {
         Next { way: Way::Handler(self.0.clone()), at: 0 }.run(call)
     }
 
-    fn prepare_watch(&self, uris: BTreeSet<String>) -> BoxFuture<'static, BTreeSet<String>> {
-        self.0.handler.prepare_watch(uris)
+    fn prepare_watch(
+        &self,
+        listener: &Listener,
+        uris: BTreeSet<String>,
+    ) -> BoxFuture<'static, BTreeSet<String>> {
+        self.0.handler.prepare_watch(listener, uris)
     }
 
     fn watch(&self, filter: Filter) -> Subscription {

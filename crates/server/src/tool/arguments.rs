@@ -90,8 +90,8 @@ fn make_whole(value: &mut Value) -> bool {
             whole.is_some()
         }
         // Each of them, and not only as far as the first.
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| make_whole(item) || any),
-        Value::Object(members) => members.values_mut().fold(false, |any, value| make_whole(value) || any),
+        Value::Array(items) => items.iter_mut().map(make_whole).fold(false, |any, made| any | made),
+        Value::Object(members) => members.values_mut().map(make_whole).fold(false, |any, made| any | made),
         _ => false,
     }
 }

@@ -280,6 +280,13 @@ async fn returned_questions_are_not_put_to_callers_that_cannot_be_asked() {
     let answer = client.post(&legacy_tool(1, "any")).await.answer().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(text(&answer).contains("elicitation/create"), "{answer}");
+    // A tool that asks in a straight line says it in the same words.
+    let straight = Tool::new("any").run(async |cx: Context| -> Result<String, ToolError> {
+        Ok(cx.ask(ask::<Confirm>("Sure?")).await?.0.to_string())
+    });
+    let host = with_keys(&Server::new("s").with(straight), &StateKeys::random().unwrap());
+    let client = Client::new(&host).initialized_with("2025-11-25", json!({})).await;
+    assert_eq!(client.post(&legacy_tool(1, "any")).await.answer().await, answer);
 }
 
 /// A handler that wants to be asked again some times before it has an answer.

@@ -200,8 +200,8 @@ async fn a_client_that_takes_no_streams_cannot_be_asked() {
     assert!(!response.is_stream());
     assert_eq!(response.status, 200);
     let answer = response.answer().await;
-    assert_eq!(code(&answer), -32603);
-    assert!(answer["error"]["message"].as_str().unwrap().contains("elicitation/create"), "{answer}");
+    assert_eq!(answer["result"]["isError"], true, "for the model to read: {answer}");
+    assert!(text(&answer).contains("elicitation/create"), "{answer}");
     assert_eq!(host.load(), (0, 0));
 }
 
@@ -219,7 +219,8 @@ async fn what_the_revision_or_the_client_does_not_have_is_not_asked() {
     ] {
         let client = Client::new(&host).initialized_with(revision, capabilities.clone()).await;
         let answer = client.post(&legacy_tool(1, tool)).await.answer().await;
-        assert_eq!(code(&answer), -32603, "{revision} {capabilities} {tool}: {answer}");
+        assert_eq!(answer["result"]["isError"], true, "{revision} {capabilities} {tool}: {answer}");
+        assert!(text(&answer).contains("requiredCapabilities"), "{revision} {tool}: {answer}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a handler refuses is its answer, whatever the HTTP status that the same words have before there is a handler.
 
 use serde_json::{Value, json};
-use trunkline_server::protocol::{Era, Refusal};
+use trunkline_server::protocol::{Era, Refusal, Revision};
 use trunkline_server::{Prompt, Server, Tool, ToolError};
 
 use crate::support::{Client, Modern, host, legacy};
@@ -36,8 +36,13 @@ async fn a_refusal_of_a_handler_is_an_ordinary_answer_over_http() {
                 let answered = client.post(&message).await;
                 assert_eq!(answered.status, expected, "{} of {method}, {era:?}", refusal.name());
                 let answer = answered.answer().await;
-                assert_eq!(answer["error"]["code"], refusal.code(era), "{}", refusal.name());
                 assert_eq!(answer["id"], 1);
+                let has_no_code = refusal.as_tool_result(Revision::NEWEST_LEGACY).is_some();
+                if has_no_code && method == "tools/call" && era == Era::Legacy {
+                    assert_eq!(answer["result"]["isError"], true, "an era without a code for it: {answer}");
+                } else {
+                    assert_eq!(answer["error"]["code"], refusal.code(era), "{}", refusal.name());
+                }
             }
         }
     }

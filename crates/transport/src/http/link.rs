@@ -34,6 +34,8 @@ pub(crate) struct Link {
     incoming: BytesMut,
     /// What the next read asks for.
     read_bytes: usize,
+    /// Whether more room was made than the next response most likely needs.
+    has_grown: bool,
     /// The head of the request, and its body if that is small.
     outgoing: Vec<u8>,
     /// What a request needs to go through a proxy that reads it.
@@ -69,7 +71,7 @@ impl Link {
             }
         };
         let (incoming, outgoing) = (BytesMut::new(), Vec::new());
-        Ok(Box::new(Self { stream, incoming, read_bytes: READ_BYTES, outgoing, proxied }))
+        Ok(Box::new(Self { stream, incoming, read_bytes: READ_BYTES, has_grown: false, outgoing, proxied }))
     }
 
     /// Sends a request and waits for the head of its response.
@@ -81,7 +83,7 @@ impl Link {
             self.outgoing.extend_from_slice(&request.body);
         }
         let apart = if is_copied { &[] } else { &request.body[..] };
-        let mut exchange = Sending { used, sent: 0, looked_at: 0, interim: 0 };
+        let mut exchange = Sending { used, sent: 0, is_flushed: false, looked_at: 0, interim: 0 };
         let outcome = std::future::poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
         self.outgoing.clear();
         self.outgoing.shrink_to(2 * COPIED_BYTES);
@@ -132,11 +134,11 @@ impl Link {
                 return Poll::Ready(Err(Wrong::Broken(io::ErrorKind::UnexpectedEof.into())));
             }
             // By that it is known that there is nothing to read yet, and whoever waits is woken once there is.
-            if let Poll::Ready(Ok(())) = self.poll_write(cx, &mut exchange.sent, apart) {
+            if let Poll::Ready(Ok(())) = self.poll_write(cx, exchange, apart) {
                 return Poll::Pending;
             }
         }
-        let written = self.poll_write(cx, &mut exchange.sent, apart);
+        let written = self.poll_write(cx, exchange, apart);
         let answered = self.poll_head(cx, exchange);
         match (written, answered) {
             (Poll::Ready(Ok(())), answered) => answered,
@@ -147,11 +149,16 @@ impl Link {
         }
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, sent: &mut usize, apart: &[u8]) -> Poll<io::Result<()>> {
-        let total = self.outgoing.len() + apart.len();
-        if *sent == total {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        Sending { sent, is_flushed, .. }: &mut Sending,
+        apart: &[u8],
+    ) -> Poll<io::Result<()>> {
+        if *is_flushed {
             return Poll::Ready(Ok(()));
         }
+        let total = self.outgoing.len() + apart.len();
         while *sent < total {
             let rest = self.outgoing.get(*sent..).unwrap_or_default();
             let behind = apart.get(sent.saturating_sub(self.outgoing.len())..).unwrap_or_default();
@@ -169,7 +176,9 @@ impl Link {
             *sent += count;
         }
         // Nothing is held back but within TLS, where this is what lets it go.
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        *is_flushed = true;
+        Poll::Ready(Ok(()))
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>, exchange: &mut Sending) -> Poll<Result<Head, Wrong>> {
@@ -200,6 +209,7 @@ impl Link {
         let room = self.incoming.capacity() - self.incoming.len();
         if room < wanted / 2 || room < expected.min(MOST_READ_BYTES) {
             self.incoming.reserve(wanted);
+            self.has_grown |= wanted > READ_BYTES;
         }
         let room = self.incoming.capacity() - self.incoming.len();
         let count = ready!(pin!(self.stream.read_buf(&mut self.incoming)).poll(cx))?;
@@ -207,6 +217,14 @@ impl Link {
             self.read_bytes = (self.read_bytes * 2).min(MOST_READ_BYTES);
         }
         Poll::Ready(Ok(count))
+    }
+
+    /// Gives back the room that a large response needed, since a connection may rest for long.
+    pub(super) fn rest(&mut self) {
+        if self.has_grown && self.incoming.is_empty() {
+            self.incoming = BytesMut::new();
+            self.has_grown = false;
+        }
     }
 
     /// Returns what was read and belongs to nobody yet.
@@ -232,6 +250,8 @@ struct Sending {
     used: Used,
     /// The bytes that were written: only zero proves that nobody can have read anything.
     sent: usize,
+    /// Whether nothing of the request is held back any more.
+    is_flushed: bool,
     /// The bytes of the head that were looked at in vain.
     looked_at: usize,
     /// The responses that were none.

@@ -51,6 +51,16 @@ impl Caller {
 
     /// Calls a tool, and answers with `said` whatever it asks.
     pub(crate) async fn call(&mut self, tool: &str, arguments: &Value, said: &Value) -> Value {
+        self.call_with(tool, arguments, &|_| said.clone()).await
+    }
+
+    /// Calls a tool, and answers what it asks by the parameters of the question.
+    pub(crate) async fn call_with(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        said: &impl Fn(&Value) -> Value,
+    ) -> Value {
         let mut params = json!({ "name": tool, "arguments": arguments });
         if self.session.is_none() {
             params["_meta"] = json!({
@@ -62,14 +72,15 @@ impl Caller {
             let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
             let answer = self.exchange(&call, said).await;
             let Some(asked) = answer["result"]["inputRequests"].as_object() else { return answer };
-            let answers: Map<String, Value> = asked.keys().map(|key| (key.clone(), said.clone())).collect();
+            let answers: Map<String, Value> =
+                asked.iter().map(|(key, question)| (key.clone(), said(&question["params"]))).collect();
             params["inputResponses"] = Value::Object(answers);
             params["requestState"] = answer["result"]["requestState"].clone();
         }
     }
 
     /// Sends a request and answers what the server asks on its stream, up to the answer.
-    async fn exchange(&self, call: &Value, said: &Value) -> Value {
+    async fn exchange(&self, call: &Value, said: &impl Fn(&Value) -> Value) -> Value {
         let mut body = self.service.handle(self.request(call)).await.into_body();
         let mut text = String::new();
         loop {
@@ -82,7 +93,8 @@ impl Caller {
                     return message;
                 }
                 text.clear();
-                let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": said });
+                let answer =
+                    json!({ "jsonrpc": "2.0", "id": message["id"], "result": said(&message["params"]) });
                 self.service.handle(self.request(&answer)).await;
             }
         }

@@ -29,6 +29,10 @@ mod read_file;
 mod sampling;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
+#[path = "../../../../examples/sampling_tools.rs"]
+mod sampling_tools;
+#[cfg(test)]
+#[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/voice.rs"]
 mod voice;
 #[cfg(test)]
@@ -43,7 +47,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::caller::Caller;
-    use crate::{api_key, book, client, demo, read_file, sampling, voice, workspace_analyzer};
+    use crate::{
+        api_key, book, client, demo, read_file, sampling, sampling_tools, voice, workspace_analyzer,
+    };
 
     const KEY: &str = "sk-sentinel-0123456789";
 
@@ -195,6 +201,46 @@ mod tests {
                 answer = serde_json::from_slice(&message.await.unwrap().unwrap()).unwrap();
             }
             assert_eq!(answer["result"]["content"][0]["type"], kind, "{revision}: {answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_model_of_a_caller_calls_tools_until_it_knows_the_answer() {
+        let host = sampling_tools::server().host(sampling_tools::options()).unwrap();
+        let wish = |id: &str, item: &str| json!({ "type": "tool_use", "id": id, "name": "price", "input": { "item": item } });
+        let said = |content: Value, stop: &str| json!({ "role": "assistant", "model": "small", "content": content, "stopReason": stop });
+        // The model asks for three prices in one message, and answers by what it was told in the next.
+        let model = |question: &Value| {
+            let messages = question["messages"].as_array().unwrap();
+            assert_eq!(question["tools"][0]["name"], "price");
+            match messages.as_slice() {
+                [_] => said(json!([wish("1", "apple"), wish("2", "pear"), wish("3", "moon")]), "toolUse"),
+                [_, wishes, results] => {
+                    assert_eq!(wishes["content"][2]["input"]["item"], "moon");
+                    let told = |result: &Value| {
+                        format!(
+                            "{} {} {}",
+                            result["toolUseId"], result["content"][0]["text"], result["isError"]
+                        )
+                    };
+                    let told: Vec<String> = results["content"].as_array().unwrap().iter().map(told).collect();
+                    assert_eq!(results["role"], "user");
+                    said(json!({ "type": "text", "text": told.join(", ") }), "endTurn")
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        for mut caller in Caller::both(&host, json!({ "sampling": { "tools": {} } }), None).await {
+            let answer = caller.call_with("estimate", &json!({ "wishes": "fruit" }), &model).await;
+            let expected = r#""1" "3" null, "2" "4" null, "3" "there is no such item" true"#;
+            assert_eq!(answer["result"]["content"][0]["text"], expected, "{answer}");
+            let restless = |_: &Value| said(json!([wish("1", "apple")]), "toolUse");
+            let answer = caller.call_with("estimate", &json!({ "wishes": "fruit" }), &restless).await;
+            assert_eq!(answer["result"]["isError"], true, "{answer}");
+        }
+        for mut caller in Caller::both(&host, json!({ "sampling": {} }), None).await {
+            let answer = caller.call_with("estimate", &json!({ "wishes": "fruit" }), &model).await;
+            assert!(answer["error"]["message"].as_str().unwrap().contains("sampling"), "{answer}");
         }
     }
 

@@ -16,7 +16,7 @@ use trunkline_server::{Host, HostOptions, Server, Tool};
 use trunkline_session::Principal;
 
 pub(crate) use self::answers::Answers;
-pub(crate) use self::script::{Says, Script, said, script};
+pub(crate) use self::script::{Peer, Says, Script, said, script};
 pub(crate) use self::town::{Town, eager, lazy, quick};
 
 /// Longer than anything here takes, however busy the machine is.

@@ -1,7 +1,7 @@
 use crate::codec::Dialect;
 use crate::json::{JsonKind, Members, Raw, Writer};
 use crate::model::field::{Field as _, Reader, Value, read_list, write_list, write_rest};
-use crate::model::{Content, MalformedModel, Role};
+use crate::model::{Content, MalformedModel, Role, ToolUseContent};
 
 use super::{Inexpressible, Question, form};
 
@@ -210,6 +210,16 @@ impl ElicitResult {
 }
 
 impl SampleResult {
+    /// Returns the tools that the model wishes to call, in order.
+    pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseContent> {
+        self.content.iter().filter_map(Content::as_tool_use)
+    }
+
+    /// Returns the texts, joined by line breaks.
+    pub fn text(&self) -> String {
+        self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
+    }
+
     fn write(&self, dialect: &Dialect, writer: &mut Writer) -> Result<(), Inexpressible> {
         let joined;
         let content = match self.content.as_slice() {

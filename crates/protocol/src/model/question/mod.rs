@@ -15,7 +15,7 @@ use super::ClientCapabilities;
 use super::field::write_rest;
 
 pub use self::answer::{Action, Answer, BadAnswer, ElicitResult, Root, SampleResult};
-pub use self::sample::SampleQuestion;
+pub use self::sample::{SampleQuestion, ToolChoice};
 
 /// A question to the client.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,6 +160,18 @@ impl Question {
             Self::Url(_) => client.url(),
             Self::Sample(sample) => client.sampling() && (client.sampling_tools() || !sample.needs_tools()),
             Self::Roots => client.roots(),
+        }
+    }
+
+    /// Leaves out what a client did not say that it takes, where the question makes sense without.
+    #[must_use]
+    pub fn suited_to(self, client: &ClientCapabilities, dialect: &Dialect) -> Self {
+        match self {
+            // Before there was a capability for it, the context of servers was for every client.
+            Self::Sample(sample) if dialect.sampling_tools && !client.sampling_context() => {
+                Self::Sample(sample.without_context())
+            }
+            question => question,
         }
     }
 

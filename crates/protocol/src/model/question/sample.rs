@@ -1,7 +1,30 @@
 use crate::codec::Dialect;
 use crate::json::{JsonKind, Members, Raw, Writer};
-use crate::model::PromptMessage;
-use crate::model::field::write_list;
+use crate::model::field::{Field as _, write_list};
+use crate::model::{Content, PromptMessage, Role, Tool};
+
+/// Whether a model must call a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// At least one.
+    Required,
+    /// None.
+    None,
+}
+
+impl ToolChoice {
+    /// Returns the name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Required => "required",
+            Self::None => "none",
+        }
+    }
+}
 
 /// A conversation for the client's model to go on with.
 ///
@@ -31,16 +54,67 @@ impl SampleQuestion {
         self.with("systemPrompt", Raw::from_text(prompt))
     }
 
-    /// Sets the tools that the model may call, an array of tool objects.
+    /// Adds what the user says, in one or several blocks. The results of tools have a message of their own.
     #[must_use]
-    pub fn tools(self, tools: Raw) -> Self {
-        self.with("tools", tools)
+    pub fn user(self, blocks: impl AsRef<[Content]>) -> Self {
+        self.message(Role::User, blocks.as_ref())
+    }
+
+    /// Adds what the model has said, in one or several blocks.
+    #[must_use]
+    pub fn assistant(self, blocks: impl AsRef<[Content]>) -> Self {
+        self.message(Role::Assistant, blocks.as_ref())
+    }
+
+    fn message(mut self, role: Role, blocks: &[Content]) -> Self {
+        let before = self.params.get("messages").and_then(|raw| raw.elements().ok()).unwrap_or_default();
+        let mut writer = Writer::with_capacity(256);
+        writer.open_array();
+        for message in &before {
+            writer.raw(message);
+        }
+        writer.open_object();
+        role.write_field("role", Dialect::NEWEST, &mut writer);
+        writer.plain_key("content");
+        match blocks {
+            [block] => block.write(Dialect::NEWEST, &mut writer),
+            blocks => write_list(blocks, Dialect::NEWEST, &mut writer),
+        }
+        writer.close_object();
+        writer.close_array();
+        self.params.set("messages", writer.into_raw());
+        self
+    }
+
+    /// Sets the tools that the model may call, for this question alone.
+    #[must_use]
+    pub fn tools(self, tools: impl AsRef<[Tool]>) -> Self {
+        let mut writer = Writer::with_capacity(256);
+        write_list(tools.as_ref(), Dialect::NEWEST, &mut writer);
+        self.with("tools", writer.into_raw())
+    }
+
+    /// Says whether the model must call a tool.
+    #[must_use]
+    pub fn tool_choice(self, choice: ToolChoice) -> Self {
+        let mut object = Members::new();
+        object.set("mode", Raw::from_text(choice.as_str()));
+        self.with("toolChoice", object.to_raw())
     }
 
     /// Sets any other parameter.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: Raw) -> Self {
         self.params.set(key, value);
+        self
+    }
+
+    /// Leaves out that the client should add what servers told it.
+    pub(super) fn without_context(mut self) -> Self {
+        let asks = |scope: &Raw| scope.as_text().as_deref() != Some("none");
+        if self.params.get("includeContext").is_some_and(asks) {
+            self.params.take("includeContext");
+        }
         self
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trunkline_protocol::codec::{Dialect, Reply};
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Id, Method, Refusal, emit};
+use trunkline_protocol::{Id, Method, Refusal, Revision, emit};
 
 use super::super::{Answer, Event, Exchange, id_in_use};
 use super::live::LiveSession;
@@ -31,8 +31,9 @@ pub(crate) struct LegacyCall {
     questions: Vec<Id>,
     /// Made with the first page that is asked for.
     pages: Option<Pages>,
-    /// How the call ended, while there is still something to be said before that.
-    ended: Option<Result<Outcome, Refusal>>,
+    /// How the call ended, while there is still something to be said before that. Boxed, since that is rare and every call is
+    /// moved.
+    ended: Option<Box<Result<Outcome, Refusal>>>,
     in_flight: InFlight,
 }
 
@@ -140,8 +141,8 @@ impl LegacyCall {
                 tokio::time::sleep(CALL_AGAIN_AFTER).await;
             }
             let asked = pages.as_ref().map(|_| questions.clone()).unwrap_or_default();
-            if let Err(error) = context.shared().collect(questions).await {
-                return refused_question(method, &error);
+            if let Err((asked, error)) = context.shared().collect(questions).await {
+                return refused_question(method, asked, &error);
             }
             if let Some(pages) = pages {
                 pages.note(&asked, &context.shared().answers());
@@ -161,6 +162,7 @@ impl LegacyCall {
 
     fn finish(&mut self, outcome: Result<Outcome, Refusal>) -> Answer {
         self.running = None;
+        let outcome = legible(outcome, self.method, self.session.revision());
         self.in_flight.end(Ended::of(&outcome));
         let revision = self.session.revision();
         match outcome {
@@ -199,7 +201,7 @@ impl Exchange for LegacyCall {
                 return Poll::Ready(Event::Message(message));
             }
             if let Some(outcome) = self.ended.take() {
-                return Poll::Ready(Event::Answer(self.finish(outcome)));
+                return Poll::Ready(Event::Answer(self.finish(*outcome)));
             }
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
             let step = running.poll_step(cx);
@@ -222,7 +224,10 @@ impl Exchange for LegacyCall {
                 }
                 Step::Done(outcome) => {
                     self.complete_pages(&[]);
-                    self.ended = Some(outcome);
+                    if self.outgoing.is_empty() {
+                        return Poll::Ready(Event::Answer(self.finish(outcome)));
+                    }
+                    self.ended = Some(Box::new(outcome));
                 }
                 Step::Cancelled => {
                     self.running = None;
@@ -238,11 +243,31 @@ fn goes_on(step: &Poll<Step>) -> bool {
     !matches!(step, Poll::Ready(Step::Done(Ok(Outcome::Done(_)) | Err(_)) | Step::Cancelled))
 }
 
-/// Ends a call whose question was not answered: a model that called a tool should read why.
-fn refused_question(method: Method, error: &AskError) -> Result<Outcome, Refusal> {
-    match method {
-        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
-        _ => Err(error.to_refusal()),
+/// Ends a call whose question was not answered: a model that called a tool should read which, and why.
+fn refused_question(method: Method, asked: Option<&str>, error: &AskError) -> Result<Outcome, Refusal> {
+    let problem = match asked {
+        Some(asked) => format!("a question for {asked} was not answered: {error}"),
+        None => error.to_string(),
+    };
+    match (method, error) {
+        (_, AskError::Unsupported { .. }) => Err(error.to_refusal()),
+        (Method::ToolsCall, _) => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(problem)))),
+        _ => Err(error.to_refusal().because(problem)),
+    }
+}
+
+/// Makes the result of a tool of a refusal for which the revision has no code.
+fn legible(
+    outcome: Result<Outcome, Refusal>,
+    method: Method,
+    revision: Revision,
+) -> Result<Outcome, Refusal> {
+    match outcome {
+        Err(refusal) if method == Method::ToolsCall => match refusal.as_tool_result(revision) {
+            Some(result) => Ok(Outcome::Done(Reply::Tool(result))),
+            None => Err(refusal),
+        },
+        outcome => outcome,
     }
 }
 

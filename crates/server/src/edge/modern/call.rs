@@ -86,7 +86,7 @@ impl ModernCall {
                     return refuse(Some(&self.id), &error.to_refusal());
                 }
                 let Continuation::Portable(bytes) = round.then;
-                self.ask_again(round.questions, self.portable(bytes), shared)
+                self.ask_again(shared.suited(round.questions), self.portable(bytes), shared)
             }
             (Ok(Outcome::Ask(_)), None) => refuse(Some(&self.id), &Refusal::INTERNAL),
             (Err(refusal), _) => refuse(Some(&self.id), &refusal).of_handler(&refusal),

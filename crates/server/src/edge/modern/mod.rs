@@ -17,7 +17,7 @@ pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::Listen;
 use super::Answer;
 use crate::call::{BoxFuture, Call, Caller, Context, Shared, Surroundings};
-use crate::change::Filter;
+use crate::change::{Filter, Listener};
 use crate::core::{Core, now};
 use crate::env::Env;
 use crate::metrics::{Ended, process};
@@ -90,7 +90,9 @@ fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
 
 /// Begins a stream of changes, once the handler is ready to tell of them.
 fn begin_listen(core: &Arc<Core>, id: &Id, params: &Params, principal: Principal) -> Result<Begun, Refusal> {
-    let filter = Listen::filter(core, params)?;
+    let mut filter = Listen::filter(core, params)?;
+    let listener = Listener { principal: principal.clone(), session: None };
+    filter.listener = Some(listener.clone());
     let listen = {
         let (core, id) = (core.clone(), id.clone());
         move |filter| match Listen::begin(&core, &id, filter, &principal) {
@@ -101,7 +103,7 @@ fn begin_listen(core: &Arc<Core>, id: &Id, params: &Params, principal: Principal
     if filter.uris.is_empty() {
         return Ok(listen(filter));
     }
-    let mut preparing = core.handler.prepare_watch(filter.uris.clone());
+    let mut preparing = core.handler.prepare_watch(&listener, filter.uris.clone());
     // Most handlers need not wait for anybody, and then nothing that changes from here on may be missed.
     if let Poll::Ready(uris) = preparing.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
         return Ok(listen(Filter { uris, ..filter }));
@@ -122,8 +124,8 @@ fn begin_call(
     let caller = Caller {
         principal: principal.clone(),
         revision: admitted.revision,
-        capabilities: admitted.claim.capabilities,
-        client: admitted.claim.client,
+        capabilities: admitted.capabilities,
+        client: admitted.client,
         request_id: Some(id.clone()),
         session: None,
         bag: None,

@@ -1,0 +1,94 @@
+//! What a model says of tools in sampling: that it wants to call one, and what it is told in return.
+
+use crate::codec::Dialect;
+use crate::json::{Members, Raw, Writer};
+
+use super::field::{Field as _, Reader, write_entity_meta, write_list, write_rest};
+use super::{CallToolResult, Content, MalformedModel};
+
+object! {
+    /// A model's wish to call a tool.
+    struct ToolUseContent + meta {
+        /// What the result is to name.
+        id: String => "id",
+        /// The tool, one of those that the question listed.
+        name: String => "name",
+        /// The arguments.
+        input: Raw => "input",
+    }
+}
+
+/// What came of a call that a model wished for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolResultContent {
+    /// The wish that it answers.
+    pub tool_use_id: String,
+    /// What came, for the model to read.
+    pub content: Vec<Content>,
+    /// The same as a value.
+    pub structured: Option<Raw>,
+    /// Whether the call failed.
+    pub is_error: bool,
+    /// What it carries for others, the wire's `_meta`.
+    pub meta: Option<Members>,
+    /// Members that no revision knows, in order.
+    pub rest: Members,
+}
+
+impl Content {
+    /// Makes a model's wish to call a tool.
+    pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: impl Into<Raw>) -> Self {
+        let (id, name, input) = (id.into(), name.into(), input.into());
+        Self::ToolUse(ToolUseContent { id, name, input, meta: None, rest: Members::new() })
+    }
+
+    /// Answers a model's wish to call a tool.
+    pub fn tool_result(tool_use_id: impl Into<String>, result: CallToolResult) -> Self {
+        let CallToolResult { content, structured, is_error, .. } = result;
+        let tool_use_id = tool_use_id.into();
+        Self::ToolResult(ToolResultContent {
+            tool_use_id,
+            content,
+            structured,
+            is_error,
+            ..ToolResultContent::default()
+        })
+    }
+
+    /// Returns the wish to call a tool, if the block is one.
+    pub fn as_tool_use(&self) -> Option<&ToolUseContent> {
+        match self {
+            Self::ToolUse(wish) => Some(wish),
+            _ => None,
+        }
+    }
+}
+
+impl ToolResultContent {
+    pub(super) fn from_reader(mut reader: Reader) -> Result<Self, MalformedModel> {
+        Ok(Self {
+            tool_use_id: reader.take("toolUseId")?,
+            content: reader.take_list("content")?,
+            structured: reader.take("structuredContent")?,
+            is_error: reader.take::<Option<bool>>("isError")?.unwrap_or_default(),
+            meta: reader.take("_meta")?,
+            rest: reader.0,
+        })
+    }
+
+    pub(super) fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+        const TYPED: &[&str] = &["type", "toolUseId", "content", "structuredContent", "isError", "_meta"];
+        writer.open_object();
+        writer.plain_key("type");
+        writer.string("tool_result");
+        self.tool_use_id.write_field("toolUseId", dialect, writer);
+        // It has to be there even if it is empty.
+        writer.plain_key("content");
+        write_list(&self.content, dialect, writer);
+        self.structured.write_field("structuredContent", dialect, writer);
+        self.is_error.then_some(true).write_field("isError", dialect, writer);
+        write_entity_meta(self.meta.as_ref(), dialect, writer);
+        write_rest(&self.rest, TYPED, writer);
+        writer.close_object();
+    }
+}

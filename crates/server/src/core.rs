@@ -19,6 +19,7 @@ use crate::state::States;
 use crate::tally::Tally;
 use crate::unanswered::{Reserved, Unanswered};
 use crate::unread::Unread;
+use crate::watched::Watched;
 
 /// What every edge of one server shares.
 pub(crate) struct Core {
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) listens: Tally,
     pub(crate) unread: Arc<Unread>,
     unanswered: Arc<Unanswered>,
+    pub(crate) watched: Arc<Watched>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<States>,
     pub(crate) env: EnvSources,
@@ -75,6 +77,7 @@ impl Core {
             listens: Tally::new(limits.listens, limits.listens_per_principal),
             unread: Unread::new(limits.unread_bytes),
             unanswered: Unanswered::new(limits.unanswered_bytes),
+            watched: Watched::new(limits.watched_bytes),
             callers: Callers::new(limits.calls_per_principal),
             lot: Lot::new(&limits, shutdown.clone()),
             limits,

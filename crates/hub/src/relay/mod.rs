@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questions};
 use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, Reply};
-use trunkline_protocol::model::Question;
+use trunkline_protocol::model::{CallToolResult, Question};
 use trunkline_protocol::{Method, Raw, Refusal};
 use trunkline_server::{Context, Continuation as Then, Outcome, Round};
 
@@ -282,7 +282,15 @@ impl Journey<'_> {
             return Err(Refusal::INTERNAL.into());
         };
         let limits = &self.options.limits;
-        let next = resume.next(state, questions.is_empty(), limits)?;
+        let next = match resume.next(state, questions.is_empty(), limits) {
+            Ok(next) => next,
+            // That it goes on and on is for the model to read.
+            Err(refusal) if self.errand.method == Method::ToolsCall => {
+                let said = CallToolResult::error(refusal.to_string());
+                return Ok(Outcome::Done(Reply::Tool(said)));
+            }
+            Err(refusal) => return Err(refusal.into()),
+        };
         let then = Then::Portable(next.to_bytes(self.server.name()));
         Ok(Outcome::Ask(Round { questions, then }))
     }

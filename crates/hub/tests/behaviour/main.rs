@@ -29,4 +29,5 @@ mod supervision;
 mod support;
 mod switching;
 mod troubles;
+mod unbridgeable;
 mod watching;

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::{Answer, ClientCapabilities};
 use trunkline_client::{Call, Client, Continuation, Error, Outcome};
-use trunkline_hub::Hub;
+use trunkline_hub::{Hub, HubLimits};
 use trunkline_server::{Confirm, Context, Host, HostOptions, Server, Tool, ToolError, ask};
 
 use crate::support::{
-    Answers, NEW, OLD, Says, Script, Town, client, eager, lazy, said, script, somebody, until, within,
+    Answers, NEW, OLD, Says, Script, Town, client, eager, front, lazy, quick, said, script, somebody, until,
+    within,
 };
 
 /// Somebody who could be asked, and is asked by hand here.
@@ -238,4 +239,33 @@ async fn a_server_sees_its_own_state_again_and_nobody_else_can_read_it() {
         "the server sees its own words again"
     );
     assert_eq!(resumed["params"]["inputResponses"]["k"]["action"], "accept");
+}
+
+#[tokio::test]
+async fn a_server_that_never_stops_asking_is_stopped_in_words_that_its_caller_has() {
+    let town = Town::default();
+    let (heard, opener) = script(|_, message| match message["method"].as_str() {
+        Some("resources/list") => Says::Result(json!({ "resources": [{ "uri": "x:y", "name": "y" }] })),
+        Some("tools/call" | "resources/read") => {
+            let asked = json!({ "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+            Says::Result(json!({ "resultType": "input_required", "requestState": "again",
+                "inputRequests": { "k": { "method": "elicitation/create", "params": asked } } }))
+        }
+        _ => Says::AsUsual,
+    });
+    town.script("a", opener, NEW);
+    let hub = town.hub_within(HubLimits { rounds: 3, ..quick() });
+    within(hub.set_servers(vec![eager("a")])).await;
+    for (at, down) in [OLD, NEW].into_iter().enumerate() {
+        let answers = Answers::new(|_| Ok(Answer::accept(Some(json!({}).into()))));
+        let builder = Client::builder().pin(down).input(answers);
+        let client = client(&front(&hub), builder, somebody("ada")).await;
+        let said = within(client.call("a__t", json!({}))).await.unwrap();
+        assert!(said.is_error && said.text().contains("asked more than 3 times"), "{down}: {said:?}");
+        let Err(Error::Refused(refused)) = within(client.run(Call::read("x:y"))).await else {
+            panic!("it never stops asking");
+        };
+        assert_eq!(refused.code, -32603, "{down}: {refused:?}");
+        assert_eq!(heard.of("tools/call").len(), 4 * (at + 1), "{down}");
+    }
 }

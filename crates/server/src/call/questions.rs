@@ -98,28 +98,33 @@ impl Shared {
     }
 
     /// Puts questions whose answers are kept for the next time that the handler is called.
+    ///
+    /// # Errors
+    /// The first that has no answer, by what it asks for.
     pub(crate) async fn collect(
         self: &Arc<Self>,
         questions: Vec<(String, Question)>,
-    ) -> Result<(), AskError> {
+    ) -> Result<(), (Option<&'static str>, AskError)> {
         let each: Vec<_> = questions.iter().map(|(key, question)| (Some(key.as_str()), question)).collect();
-        self.check_all(&each)?;
+        self.check_all(&each).map_err(|error| (None, error))?;
         let mut asked: Vec<_> = questions
             .into_iter()
-            .map(|(key, question)| (key.clone(), Asking::new(self.clone(), Ask::raw(key, question))))
+            .map(|(key, question)| {
+                (key.clone(), question.method(), Asking::new(self.clone(), Ask::raw(key, question)))
+            })
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
         // Every question is polled in every turn, so that all of them are put before the round closes.
         std::future::poll_fn(|cx| {
             let mut failed = None;
-            asked.retain_mut(|(key, asking)| match Pin::new(asking).poll(cx) {
+            asked.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
                 Poll::Pending => true,
                 Poll::Ready(Ok(raw)) => {
                     answers.push((std::mem::take(key), raw));
                     false
                 }
                 Poll::Ready(Err(error)) => {
-                    failed.get_or_insert(error);
+                    failed.get_or_insert((Some(*method), error));
                     false
                 }
             });

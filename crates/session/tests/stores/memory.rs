@@ -1,9 +1,10 @@
 //! The contract, and what stores in memory promise beyond it.
 
 use bytes::Bytes;
+use trunkline_protocol::Raw;
 use trunkline_session::{
     Event, EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, SessionId,
-    SessionLimits, SessionStore, StreamId, Timestamp, contract,
+    SessionLimits, SessionRecord, SessionStore, StoreError, StreamId, Timestamp, contract,
 };
 
 use super::{answer, now_ready, record};
@@ -28,6 +29,30 @@ fn default_limits_let_one_principal_neither_starve_others_nor_an_open_server() {
     let of_ada = (0..limits.total).filter(|_| create(&ada).is_ok()).count();
     let of_anyone = (0..limits.total).filter(|_| create(&Principal::Anonymous).is_ok()).count();
     assert_eq!((of_ada, of_anyone), (100, 9_900));
+}
+
+#[test]
+fn the_records_of_all_sessions_together_have_a_bound() {
+    let now = Timestamp(0);
+    // Every record has `{}`; a description of ten bytes is twelve in all.
+    let store = MemorySessions::new(SessionLimits { total_bytes: 24, ..SessionLimits::default() });
+    let small = record(&Principal::Anonymous, now);
+    let described = || SessionRecord {
+        client: Some(Raw::parse(r#"{"a":"bc"}"#).unwrap()),
+        ..record(&Principal::Anonymous, now)
+    };
+    let large = described();
+    answer(store.create(large.clone(), now));
+    answer(store.create(small.clone(), now));
+    assert!(matches!(now_ready(store.create(described(), now)), Err(StoreError::Full)));
+    // A record may grow as far as there is room, and shrink in any case.
+    let grown = SessionRecord { client: large.client.clone(), ..small };
+    assert!(answer(store.update(grown.clone(), now)));
+    let more = SessionRecord { capabilities: Raw::parse(r#"{"roots":{}}"#).unwrap(), ..grown.clone() };
+    assert!(matches!(now_ready(store.update(more, now)), Err(StoreError::Full)));
+    assert!(answer(store.update(SessionRecord { client: None, ..grown }, now)));
+    assert!(answer(store.delete(large.id, &Principal::Anonymous)));
+    answer(store.create(described(), now));
 }
 
 /// A sweep that looked at every session would need ten thousand million looks here, and never come to an end.

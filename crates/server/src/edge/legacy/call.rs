@@ -141,8 +141,8 @@ impl LegacyCall {
                 tokio::time::sleep(CALL_AGAIN_AFTER).await;
             }
             let asked = pages.as_ref().map(|_| questions.clone()).unwrap_or_default();
-            if let Err(error) = context.shared().collect(questions).await {
-                return refused_question(method, &error);
+            if let Err((asked, error)) = context.shared().collect(questions).await {
+                return refused_question(method, asked, &error);
             }
             if let Some(pages) = pages {
                 pages.note(&asked, &context.shared().answers());
@@ -243,12 +243,16 @@ fn goes_on(step: &Poll<Step>) -> bool {
     !matches!(step, Poll::Ready(Step::Done(Ok(Outcome::Done(_)) | Err(_)) | Step::Cancelled))
 }
 
-/// Ends a call whose question was not answered: a model that called a tool should read why.
-fn refused_question(method: Method, error: &AskError) -> Result<Outcome, Refusal> {
+/// Ends a call whose question was not answered: a model that called a tool should read which, and why.
+fn refused_question(method: Method, asked: Option<&str>, error: &AskError) -> Result<Outcome, Refusal> {
+    let problem = match asked {
+        Some(asked) => format!("a question for {asked} was not answered: {error}"),
+        None => error.to_string(),
+    };
     match (method, error) {
         (_, AskError::Unsupported { .. }) => Err(error.to_refusal()),
-        (Method::ToolsCall, _) => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(error.to_string())))),
-        _ => Err(error.to_refusal()),
+        (Method::ToolsCall, _) => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(problem)))),
+        _ => Err(error.to_refusal().because(problem)),
     }
 }
 

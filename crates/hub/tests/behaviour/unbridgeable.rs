@@ -1,0 +1,227 @@
+//! Every kind of question to clients of every revision: it is put in that revision's words, or refused with the feature, both
+//! revisions and what would help.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::model::{Answer, ClientCapabilities, Content, Question, Role, SampleResult};
+use trunkline_client::protocol::{Members, Refusal, Revision};
+use trunkline_client::{Call, Client};
+use trunkline_hub::Hub;
+
+use crate::refusing::{calls, hub, outcome};
+use crate::support::{Answers, NEW, OLD, Says, Town, client, eager, front, said, script, somebody, within};
+
+/// A kind of question: how it is asked, since when clients know it, and what is said of it to those that do not.
+struct Kind {
+    method: &'static str,
+    params: fn() -> Value,
+    since: Revision,
+    feature: &'static str,
+    /// Where older revisions lack more than this one thing.
+    older: &'static [(Revision, &'static str)],
+    /// The capability that it needs, and since when that can be declared.
+    needs: (&'static str, Revision),
+}
+
+fn conversation() -> Value {
+    json!({ "maxTokens": 1, "messages": [{ "role": "user", "content": { "type": "text", "text": "?" } }] })
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        method: "elicitation/create",
+        params: || json!({ "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": {} } }),
+        since: Revision::V2025_06_18,
+        feature: "elicitation",
+        older: &[],
+        needs: ("elicitation.form", Revision::V2025_06_18),
+    },
+    Kind {
+        method: "elicitation/create",
+        params: || {
+            let choices = json!({ "type": "array", "items": { "type": "string", "enum": ["x", "y"] } });
+            json!({ "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": { "a": choices } } })
+        },
+        since: Revision::V2025_11_25,
+        feature: "form fields with several choices",
+        older: &[(Revision::V2025_03_26, "elicitation")],
+        needs: ("elicitation.form", Revision::V2025_06_18),
+    },
+    Kind {
+        method: "elicitation/create",
+        params: || json!({ "mode": "url", "elicitationId": "e", "message": "?", "url": "https://x.example/" }),
+        since: Revision::V2025_11_25,
+        feature: "URL elicitation",
+        older: &[],
+        needs: ("elicitation.url", Revision::V2025_11_25),
+    },
+    Kind {
+        method: "sampling/createMessage",
+        params: conversation,
+        since: Revision::V2024_11_05,
+        feature: "",
+        older: &[],
+        needs: ("sampling", Revision::V2024_11_05),
+    },
+    Kind {
+        method: "sampling/createMessage",
+        params: || {
+            let mut asked = conversation();
+            asked["tools"] = json!([{ "name": "t", "inputSchema": { "type": "object" } }]);
+            asked
+        },
+        since: Revision::V2025_11_25,
+        feature: "tools in sampling",
+        older: &[],
+        needs: ("sampling.tools", Revision::V2025_11_25),
+    },
+];
+
+impl Kind {
+    /// Returns what clients of a revision lack, and which have it, if the server asked.
+    fn asked(&self, down: Revision) -> (&'static str, Revision) {
+        let older = self.older.iter().find(|(last, _)| down <= *last);
+        (older.map_or(self.feature, |(_, feature)| feature), self.since)
+    }
+
+    /// The same, if the server could see that it need not ask.
+    fn unasked(&self, down: Revision) -> (&'static str, Revision) {
+        if down < self.needs.1 { self.needs } else { self.asked(down) }
+    }
+
+    fn required(&self) -> Value {
+        self.needs.0.rsplit('.').fold(json!({}), |inner, name| json!({ name: inner }))
+    }
+
+    fn is_declared(&self, message: &Value) -> bool {
+        let declared = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        self.needs.0.split('.').try_fold(declared, |inner, name| inner.get(name)).is_some()
+    }
+}
+
+fn answered(question: &Question) -> Answer {
+    match question {
+        Question::Sample(_) => Answer::Sample(SampleResult {
+            role: Role::Assistant,
+            content: vec![Content::text("!")],
+            model: "m".to_owned(),
+            stop_reason: None,
+            meta: None,
+            rest: Members::new(),
+        }),
+        _ => Answer::accept(Some(json!({ "a": ["x"] }).into())),
+    }
+}
+
+async fn everything(hub: &Hub, down: Revision) -> (Client, Answers) {
+    let can = ClientCapabilities::default().with_form().with_url().with_sampling_tools();
+    let answers = Answers::new(|question| Ok(answered(question))).declaring(can);
+    let builder = Client::builder().pin(down).input(answers.clone());
+    (client(&front(hub), builder, somebody("ada")).await, answers)
+}
+
+fn check(
+    got: &Value,
+    kind: &Kind,
+    (feature, since): (&str, Revision),
+    (down, up): (Revision, Revision),
+    asked: usize,
+) {
+    if down >= kind.since {
+        assert!(got["result"].is_object() && got["result"]["isError"] != true, "{down} to {up}: {got}");
+        assert_eq!(asked, 1, "{down} to {up}");
+        return;
+    }
+    assert_eq!(asked, 0, "{down} to {up}");
+    let said = got["result"]["content"][0]["text"].as_str().or(got["message"].as_str()).unwrap();
+    let sentence = format!("revision {down} has no {feature}: use a client that speaks {since}");
+    assert!(said.contains(&sentence), "`{sentence}` is not in `{said}`");
+    assert!(got["result"]["isError"] == true || got["code"] == -32603, "{got}");
+    let data = got.get("data").unwrap_or(&got["result"]["_meta"]["trunkline/unbridgeable"]);
+    assert_eq!(
+        (&data["reason"], &data["feature"], &data["downstream"], &data["upstream"]),
+        (&json!("unbridgeable"), &json!(feature), &json!(down.as_str()), &json!(up.as_str())),
+        "{got}"
+    );
+    assert!(data["requiredCapabilities"].is_object(), "{got}");
+}
+
+#[tokio::test]
+async fn what_a_modern_server_asks_is_put_or_refused_in_words_to_clients_of_every_revision() {
+    for kind in KINDS {
+        let (_heard, _town, hub) = hub(NEW, |message| match message["params"].get("inputResponses") {
+            None if !kind.is_declared(message) => {
+                let data = json!({ "requiredCapabilities": kind.required() });
+                Says::Error(json!({ "code": -32021, "message": "it would have to ask", "data": data }))
+            }
+            None => Says::Result(json!({ "resultType": "input_required", "requestState": "s",
+                "inputRequests": { "k": { "method": kind.method, "params": (kind.params)() } } })),
+            Some(_) => Says::Result(json!({ "resultType": "complete", "content": [], "contents": [] })),
+        })
+        .await;
+        for down in Revision::ALL {
+            for call in calls() {
+                let (client, answers) = everything(&hub, down).await;
+                let got = outcome(&client, call).await;
+                check(&got, kind, kind.unasked(down), (down, NEW), answers.asked().len());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_legacy_server_asks_is_put_or_refused_in_words_to_clients_of_every_revision() {
+    for kind in KINDS {
+        let numbers = Arc::new(AtomicUsize::new(0));
+        let (_heard, opener) = script(move |peer, message| match message["method"].as_str() {
+            Some("tools/call") => {
+                let number = numbers.fetch_add(1, Ordering::SeqCst);
+                let id = json!({ "number": number, "call": message["id"] }).to_string();
+                peer.say(
+                    json!({ "jsonrpc": "2.0", "id": id, "method": kind.method, "params": (kind.params)() }),
+                );
+                Says::Nothing
+            }
+            None => {
+                let id: Value = serde_json::from_str(message["id"].as_str().unwrap()).unwrap();
+                let mut result = said("done");
+                result["isError"] = json!(message.get("error").is_some());
+                peer.answer(&json!({ "id": id["call"] }), result);
+                Says::Nothing
+            }
+            _ => Says::AsUsual,
+        });
+        let town = Town::default();
+        town.script("a", opener, OLD);
+        let hub = town.hub();
+        within(hub.set_servers(vec![eager("a")])).await;
+        for down in Revision::ALL {
+            let (client, answers) = everything(&hub, down).await;
+            let got = outcome(&client, Call::tool("a__t", json!({}))).await;
+            check(&got, kind, kind.asked(down), (down, OLD), answers.asked().len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_clients_refusal_ends_the_call_of_a_modern_server_and_names_what_was_refused() {
+    let (heard, _town, hub) = hub(NEW, |_| {
+        Says::Result(json!({ "resultType": "input_required", "requestState": "s",
+            "inputRequests": { "k": { "method": "sampling/createMessage", "params": conversation() } } }))
+    })
+    .await;
+    let answers = Answers::new(|_| Err(Refusal::application(-1, "not today")));
+    let builder = Client::builder().pin(OLD).input(answers);
+    let client = client(&front(&hub), builder, somebody("ada")).await;
+    let [call, read] = calls();
+    let got = outcome(&client, call).await;
+    let text = got["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(got["result"]["isError"] == true, "{got}");
+    assert!(text.contains("sampling/createMessage") && text.contains("not today"), "{text}");
+    let got = outcome(&client, read).await;
+    assert_eq!(got["code"], -32603, "{got}");
+    assert!(got["message"].as_str().unwrap().contains("sampling/createMessage"), "{got}");
+    assert_eq!(heard.of("tools/call").len(), 1, "no answer was made up");
+}

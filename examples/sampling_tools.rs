@@ -44,7 +44,7 @@ fn price_tool() -> model::Tool {
 
 fn price(wish: &ToolUseContent) -> CallToolResult {
     let input: Value = wish.input.decode().unwrap_or_default();
-    match input["item"].as_str() {
+    match input.get("item").and_then(Value::as_str) {
         Some("apple") => CallToolResult::text("3"),
         Some("pear") => CallToolResult::text("4"),
         _ => CallToolResult::error("there is no such item"),

@@ -20,15 +20,19 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The names under which the page is opened, and what it must report.
 const VISITS: &[(&str, &str)] = &[
-    ("localhost", "fetch reached it, eventSource reached it, webSocket reached it"),
-    ("evil.example", "fetch did not, eventSource did not, webSocket did not"),
+    ("localhost", "fetch reached it, eventSource reached it, cookie reached it, webSocket reached it"),
+    ("evil.example", "fetch did not, eventSource did not, cookie did not, webSocket did not"),
 ];
 
 pub(crate) fn command(args: Args) -> Outcome {
     args.finish()?;
     install()?;
     let binary = fixture::build("everything-server")?;
-    let server = Server::start(&binary)?;
+    let server = Server::start_by(|address| {
+        let mut command = run::command(&binary);
+        command.args(["--cookie-sessions", "--http", &address.to_string()]);
+        command
+    })?;
     let profile = fixture::results_folder("browser")?;
     let (page, reports) = serve_page()?;
     let mut wrong = Vec::new();

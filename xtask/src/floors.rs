@@ -122,6 +122,31 @@ const UNSAFE: &str = "crates/transport/src/process/guard.rs";
 
 #[test]
 fn one_file_alone_allows_unsafe() {
+    let found: Vec<_> =
+        sources().into_iter().filter(|(_, text)| text.contains("allow(unsafe_code")).collect();
+    let found: Vec<_> = found.into_iter().map(|(path, _)| path).collect();
+    assert_eq!(found, [root().join(UNSAFE)]);
+}
+
+/// The lines that a file has at most, its own tests not counted.
+const MOST_LINES: usize = 499;
+
+#[test]
+fn no_file_is_longer_than_we_promise() {
+    let lines = |text: &str| {
+        let own = text.split_once("\n#[cfg(test)]\nmod tests {").map_or(text, |(own, _)| own);
+        own.lines().count()
+    };
+    let found = sources();
+    assert!(found.len() > 100, "too few files were looked at");
+    let long: Vec<_> =
+        found.iter().filter(|(_, text)| lines(text) > MOST_LINES).map(|(path, _)| path.display()).collect();
+    assert!(long.is_empty(), "these are longer than {MOST_LINES} lines: {long:?}");
+}
+
+/// Reads every source file of the rooms.
+#[cfg(test)]
+fn sources() -> Vec<(std::path::PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("crates")];
     while let Some(folder) = folders.pop() {
@@ -129,14 +154,13 @@ fn one_file_alone_allows_unsafe() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs")
-                && std::fs::read_to_string(&path).unwrap().contains("allow(unsafe_code")
-            {
-                found.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text));
             }
         }
     }
-    assert_eq!(found, [root().join(UNSAFE)]);
+    found
 }
 
 /// Gives one sentence for each package that a Rust as old as ours cannot build.

@@ -4,7 +4,7 @@ use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use trunkline::protocol::{Revision, Revisions};
 use trunkline::server::Binding;
-use trunkline::server::http::HttpOptions;
+use trunkline::server::http::{CookieSessions, HttpOptions};
 use trunkline::{HostOptions, Shutdown, http, stdio};
 
 #[derive(Parser)]
@@ -18,6 +18,9 @@ struct Options {
     /// Answers over HTTP with event streams even where a plain answer would do.
     #[arg(long, requires = "http")]
     always_stream: bool,
+    /// Gives clients of HTTP+SSE a cookie.
+    #[arg(long, requires = "http")]
+    cookie_sessions: bool,
     /// Asks legacy clients for their roots only when a tool wants to know them.
     #[arg(long)]
     roots_on_demand: bool,
@@ -45,7 +48,11 @@ async fn main() -> trunkline::Result<()> {
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
         Some(address) => {
-            let endpoint = HttpOptions { always_stream: options.always_stream, ..HttpOptions::default() };
+            let endpoint = HttpOptions {
+                always_stream: options.always_stream,
+                cookie_sessions: options.cookie_sessions.then(CookieSessions::default),
+                ..HttpOptions::default()
+            };
             http(address).options(endpoint).serve(host).await?;
         }
         None => stdio().serve(host).await?,

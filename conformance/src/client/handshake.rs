@@ -38,7 +38,7 @@ async fn post(client: &HttpClient, url: &Url, method: &str, body: &Value) -> Res
     let request = HttpRequest {
         method: http::Method::POST,
         place: client.place(url)?,
-        headers,
+        headers: headers.into(),
         body: body.to_string().into(),
     };
     let mut response = client.send(request).await?;

@@ -12,7 +12,7 @@ pub fn result(id: &Id, hint: usize, fill: impl FnOnce(&mut Writer)) -> String {
     let mut writer = Writer::with_capacity(hint + 64);
     writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut writer);
-    writer.plain_key("result");
+    writer.verbatim(r#""result":"#);
     fill(&mut writer);
     writer.close_object();
     writer.into_string()

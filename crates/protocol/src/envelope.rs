@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytestring::ByteString;
 
 use crate::id::Id;
-use crate::json::{Collector, JsonKind, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
+use crate::json::{COMMON, Collector, JsonKind, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::shorten::shorten;
@@ -192,6 +192,9 @@ fn scan_elements(text: &ByteString, bounds: Bounds) -> Result<Vec<Raw>, ScanErro
     Ok(elements)
 }
 
+/// The names of those that count.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
 /// The members of a message before it is known which kind it is.
 #[derive(Default)]
 struct Envelope {
@@ -213,15 +216,15 @@ impl Envelope {
         let mut wrong = None;
         let mut first = true;
         scanner.open_object();
-        while let Some(key) = scanner.next_key(first) {
+        while let Some(key) = scanner.next_key(first, MEMBERS) {
             first = false;
-            let Some(key) = scanner.read_key(key) else { break };
             let repeated = match &*key {
                 "jsonrpc" => {
-                    self.version_ok = scanner.value_text() == Some("\"2.0\"");
+                    self.version_ok =
+                        scanner.take_exactly("\"2.0\"") || scanner.value_text() == Some("\"2.0\"");
                     std::mem::replace(&mut version_seen, true)
                 }
-                "id" => fill(&mut self.id, scanner.value().map(read_id)),
+                "id" => fill(&mut self.id, read_id(scanner)),
                 "method" => match read_method(scanner, text) {
                     Some(method) => fill(&mut self.method, Some(method)),
                     None => self.note("`method` must be a string"),
@@ -237,13 +240,13 @@ impl Envelope {
                 "result" => fill(&mut self.result, scanner.value()),
                 "error" => fill(&mut self.error, scanner.value()),
                 _ => {
-                    others.get_or_insert_default().add(key, &mut wrong);
+                    others.get_or_insert_default().add(key.read(), &mut wrong);
                     scanner.skip();
                     continue;
                 }
             };
             if repeated {
-                self.note(&format!("duplicate member `{key}`"));
+                self.note(&format!("duplicate member `{}`", &*key));
             }
         }
         if let Some(wrong) = wrong {
@@ -300,21 +303,28 @@ enum NoId {
     Other,
 }
 
-fn read_id(raw: Raw) -> Result<Id, NoId> {
+fn read_id(scanner: &mut Scanner<'_>) -> Option<Result<Id, NoId>> {
+    // Nearly all are numbers.
+    if let Some(number) = scanner.natural() {
+        return Some(Ok(Id::from_number(number)));
+    }
+    let raw = scanner.value()?;
     let why = if raw.is_null() { NoId::Null } else { NoId::Other };
-    Id::from_raw(raw).ok_or(why)
+    Some(Id::from_raw(raw).ok_or(why))
 }
 
 /// Takes the string that comes next as a shared one: a constant for the commonest, since a slice must count references.
 fn read_method(scanner: &mut Scanner<'_>, text: &ByteString) -> Option<ByteString> {
     const COMMONEST: &str = Method::ToolsCall.as_str();
+    if scanner.take_exactly("\"tools/call\"") {
+        return Some(ByteString::from_static(COMMONEST));
+    }
     if scanner.peek() != Some(b'"') {
         scanner.skip();
         return None;
     }
     let method = scanner.string()?;
     Some(match scanner.read(method)? {
-        method if method == COMMONEST => ByteString::from_static(COMMONEST),
         Cow::Borrowed(method) => text.slice_ref(method),
         Cow::Owned(method) => method.into(),
     })
@@ -332,17 +342,16 @@ fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 impl Params {
     /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
     fn scan(scanner: &mut Scanner<'_>, text: &ByteString, fault: &mut Option<String>) -> Self {
-        let mut members = Collector::new(text);
+        let mut members = Collector::new();
         let mut meta = None;
         let mut wrong = None;
         let mut first = true;
         scanner.open_object();
-        while let Some(key) = scanner.next_key(first) {
+        while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
-            let Some(key) = scanner.read_key(key) else { break };
-            if key != "_meta" {
+            if &*key != "_meta" {
                 let Some(value) = scanner.distinct_value(&mut wrong) else { break };
-                members.add(key, value, &mut wrong);
+                members.add(key.share(text), value, &mut wrong);
             } else if scanner.peek() == Some(b'{') {
                 let read = Members::scan(scanner, text, &mut wrong);
                 if fill(&mut meta, Some(read)) {

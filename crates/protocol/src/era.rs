@@ -3,10 +3,9 @@
 //! Both are pure functions of the message and a few headers, so that the whole decision is a table that tests can read.
 //! Nothing after these functions asks about the era again.
 
-use bytestring::ByteString;
-
 use crate::envelope::{Message, Notification, Request};
 use crate::header;
+use crate::json::Raw;
 use crate::level::Level;
 use crate::meta::{self, Claim};
 use crate::method::Method;
@@ -35,13 +34,13 @@ pub enum Route {
 /// The body decides; the version header is only a cross-check, and never one on `initialize`, because clients take a
 /// refused handshake for a server that speaks HTTP+SSE.
 pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session: bool) -> Route {
-    let modern_header = version_header.is_some_and(names_modern);
+    let modern_header = || version_header.is_some_and(names_modern);
     match message {
         Message::Request(request) if meta::claims_modern(request.params.meta.as_ref()) => Route::Modern,
         Message::Request(request) if request.method == Method::Initialize.as_str() => Route::Initialize,
         // Answered by the ladder, which names the member that is missing.
-        Message::Request(_) if modern_header => Route::Modern,
-        Message::Notification(note) if modern_header || meta::claims_modern(note.params.meta.as_ref()) => {
+        Message::Request(_) if modern_header() => Route::Modern,
+        Message::Notification(note) if modern_header() || meta::claims_modern(note.params.meta.as_ref()) => {
             Route::Drop
         }
         Message::Response(_) if !has_session => Route::Refuse(
@@ -112,8 +111,10 @@ pub struct Admitted {
     pub method: Method,
     /// The revision.
     pub revision: Revision,
-    /// What the request says about its caller.
-    pub claim: Claim,
+    /// What the caller says that it can do, as written.
+    pub capabilities: Raw,
+    /// What the caller says of itself, as written.
+    pub client: Option<Raw>,
     /// The mildest log message wanted.
     pub log_level: Option<Level>,
 }
@@ -145,7 +146,8 @@ pub fn admit(
         check_name(request, headers.name, member)?;
     }
     let log_level = meta::read_log_level(request.params.meta.as_ref())?;
-    Ok(Admitted { method, revision, claim, log_level })
+    let Claim { capabilities, client, .. } = claim;
+    Ok(Admitted { method, revision, capabilities: capabilities.clone(), client: client.cloned(), log_level })
 }
 
 /// Refuses a method that the revision does not have.
@@ -158,7 +160,7 @@ pub fn cancelled_request(note: &Notification) -> Option<crate::Id> {
     note.params.get("requestId").cloned().and_then(crate::Id::from_raw)
 }
 
-fn check_plain(name: &str, header: Mirrored<'_>, body: &ByteString) -> Result<(), Refusal> {
+fn check_plain(name: &str, header: Mirrored<'_>, body: &str) -> Result<(), Refusal> {
     match present(name, header)? {
         value if value.trim_ascii() == body.as_bytes() => Ok(()),
         _ => Err(disagrees(name)),
@@ -169,7 +171,7 @@ fn check_name(request: &Request, header: Mirrored<'_>, member: &str) -> Result<(
     let value = header::decode_value(present("Mcp-Name", header)?).map_err(|bad| {
         Refusal::HEADER_MISMATCH.because(format!("the header Mcp-Name is malformed: {bad}"))
     })?;
-    match request.params.get(member).and_then(crate::Raw::as_text) {
+    match request.params.get(member).and_then(Raw::as_text) {
         Some(body) if body == value => Ok(()),
         _ => Err(disagrees("Mcp-Name")),
     }

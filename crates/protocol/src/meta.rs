@@ -1,5 +1,7 @@
 //! The protocol's own keys in `_meta`, and what a modern request says there about its caller.
 
+use std::borrow::Cow;
+
 use crate::json::{JsonKind, Members, Raw};
 use crate::level::Level;
 use crate::refusal::Refusal;
@@ -39,13 +41,13 @@ pub fn is_of_one_hop(key: &str) -> bool {
 
 /// What the `_meta` of a modern request says about its caller.
 #[derive(Clone, Debug)]
-pub struct Claim {
-    /// The revision asked for, as written.
-    pub version: bytestring::ByteString,
+pub struct Claim<'a> {
+    /// The revision asked for.
+    pub version: Cow<'a, str>,
     /// The capabilities object, as written.
-    pub capabilities: Raw,
+    pub capabilities: &'a Raw,
     /// The client's description of itself, as written.
-    pub client: Option<Raw>,
+    pub client: Option<&'a Raw>,
 }
 
 /// Reports whether a request claims to be modern: its `_meta` has a member that every modern request must have.
@@ -57,21 +59,21 @@ pub fn claims_modern(meta: Option<&Members>) -> bool {
 ///
 /// # Errors
 /// [`Refusal::MISSING_META`] naming the first key that is absent or has the wrong type.
-pub fn read_claim(meta: Option<&Members>) -> Result<Claim, Refusal> {
+pub fn read_claim(meta: Option<&Members>) -> Result<Claim<'_>, Refusal> {
     let missing = |what: &str| Refusal::MISSING_META.because(what.to_owned());
     let meta = meta.ok_or_else(|| missing("`params._meta` is missing"))?;
     let version = match meta.get(PROTOCOL_VERSION) {
         None => return Err(missing("`params._meta` lacks `io.modelcontextprotocol/protocolVersion`")),
         Some(value) => value
-            .to_text()
+            .as_text()
             .ok_or_else(|| missing("`io.modelcontextprotocol/protocolVersion` must be a string"))?,
     };
     let capabilities = match meta.get(CLIENT_CAPABILITIES) {
         None => return Err(missing("`params._meta` lacks `io.modelcontextprotocol/clientCapabilities`")),
-        Some(value) if value.kind() == JsonKind::Object => value.clone(),
+        Some(value) if value.kind() == JsonKind::Object => value,
         Some(_) => return Err(missing("`io.modelcontextprotocol/clientCapabilities` must be an object")),
     };
-    Ok(Claim { version, capabilities, client: meta.get(CLIENT_INFO).cloned() })
+    Ok(Claim { version, capabilities, client: meta.get(CLIENT_INFO) })
 }
 
 /// Reads the log level that a modern request asks for.

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
-use trunkline_protocol::emit;
+use trunkline_protocol::{Refusal, emit};
 use trunkline_session::{Principal, SessionId};
+
+use crate::watched::{Watched, WatchedRoom};
 
 /// The tasks that may wait on one subscription.
 const MOST_POLLERS: usize = 16;
@@ -89,8 +91,8 @@ pub enum Change {
     Prompts,
     /// The list of resources or of resource templates.
     Resources,
-    /// The content of a resource.
-    Updated(String),
+    /// The content of a resource. However many are told of it, its address is held once.
+    Updated(Arc<str>),
 }
 
 impl Change {
@@ -243,9 +245,41 @@ impl Subscription {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Changes what the subscriber wants to be told of.
-    pub fn update(&self, change: impl FnOnce(&mut Filter)) {
-        change(&mut lock(&self.watcher.state).filter);
+    /// Watches a resource too, within what the subscriber and all together may.
+    ///
+    /// # Errors
+    /// One of the two is exhausted.
+    pub(crate) fn watch_too(&self, uri: &str, all: &Arc<Watched>) -> Result<(), Refusal> {
+        let mut guard = lock(&self.watcher.state);
+        let state = &mut *guard;
+        if !state.filter.uris.insert(uri.to_owned()) {
+            return Ok(());
+        }
+        let outcome = if state.filter.is_too_large() {
+            Err(Refusal::INVALID_PARAMS.because("the session watches too many resources"))
+        } else if !state.room.get_or_insert_with(|| all.room()).take(uri) {
+            Err(Refusal::TOO_MANY.because("too many resources are watched; try again later"))
+        } else {
+            Ok(())
+        };
+        if outcome.is_err() {
+            state.filter.uris.remove(uri);
+        }
+        drop(guard);
+        self.changes.revised.notify_one();
+        outcome
+    }
+
+    /// Watches a resource no longer.
+    pub(crate) fn watch_no_longer(&self, uri: &str) {
+        let mut guard = lock(&self.watcher.state);
+        let state = &mut *guard;
+        if state.filter.uris.remove(uri)
+            && let Some(room) = &mut state.room
+        {
+            room.give_back(uri);
+        }
+        drop(guard);
         self.changes.revised.notify_one();
     }
 }
@@ -265,6 +299,8 @@ struct Watcher {
 #[derive(Debug, Default)]
 struct WatcherState {
     filter: Filter,
+    /// Room for the resources that were added one by one.
+    room: Option<WatchedRoom>,
     untold: BTreeSet<Change>,
     /// What is for this one alone.
     own: VecDeque<String>,
@@ -292,9 +328,9 @@ impl Watcher {
         }
         let told = match change {
             // One of many: of all further ones together the subscriber learns that what it watches has changed.
-            Change::Updated(uri) if state.untold.len() >= Filter::MOST_URIS => {
-                Change::Updated(state.filter.watched(uri).unwrap_or(uri).clone())
-            }
+            Change::Updated(uri) if state.untold.len() >= Filter::MOST_URIS => Change::Updated(
+                state.filter.watched(uri).map_or_else(|| uri.clone(), |watched| watched.as_str().into()),
+            ),
             _ => change.clone(),
         };
         state.untold.insert(told);
@@ -384,7 +420,7 @@ mod tests {
         let subscription =
             changes.watch(Filter { uris: BTreeSet::from(["x:/".to_owned()]), ..Filter::default() });
         for n in 0..10_000 {
-            changes.publish(&Change::Updated(format!("x:/{n}")));
+            changes.publish(&Change::Updated(format!("x:/{n}").into()));
         }
         let told = drain(&subscription);
         assert_eq!(told.len(), Filter::MOST_URIS + 1);

@@ -19,6 +19,7 @@ use crate::state::States;
 use crate::tally::Tally;
 use crate::unanswered::{Reserved, Unanswered};
 use crate::unread::Unread;
+use crate::watched::Watched;
 
 /// What every edge of one server shares.
 pub(crate) struct Core {
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) listens: Tally,
     pub(crate) unread: Arc<Unread>,
     unanswered: Arc<Unanswered>,
+    pub(crate) watched: Arc<Watched>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<States>,
     pub(crate) env: EnvSources,
@@ -75,6 +77,7 @@ impl Core {
             listens: Tally::new(limits.listens, limits.listens_per_principal),
             unread: Unread::new(limits.unread_bytes),
             unanswered: Unanswered::new(limits.unanswered_bytes),
+            watched: Watched::new(limits.watched_bytes),
             callers: Callers::new(limits.calls_per_principal),
             lot: Lot::new(&limits, shutdown.clone()),
             limits,
@@ -141,7 +144,7 @@ impl Core {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Waits until no call runs.
+    /// Waits until no call runs, in a server that drains.
     pub(crate) async fn idle(&self) {
         loop {
             let notified = self.idle.notified();
@@ -199,7 +202,9 @@ impl Drop for InFlight {
         if let Some(caller) = &self.caller {
             self.core.callers.leave(caller);
         }
-        if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // Whoever waits for the last call began to after the server did to drain, and looks at the count once more itself. So
+        // the many calls that are the only one need not take the lock of those who wait.
+        if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 && self.core.shutdown.is_draining() {
             self.core.idle.notify_waiters();
         }
     }

@@ -52,13 +52,12 @@ fn is_offered(method: Method, registry: &Registry) -> bool {
 }
 
 fn call_tool(registry: &Registry, call: Call) -> Answer {
-    let name = match call.params().text("name") {
-        Ok(name) => name,
-        Err(refusal) => return ready(Err(refusal)),
-    };
-    match registry.tool(&name) {
+    match call.name().and_then(|name| registry.tool(&name)) {
         Some(tool) => tool.call(call),
-        None => ready(Err(unknown("tool", &name))),
+        None => {
+            let named = call.params().text("name");
+            ready(Err(named.map_or_else(|refusal| refusal, |name| unknown("tool", &name))))
+        }
     }
 }
 

@@ -44,6 +44,7 @@ mod text_arguments;
 mod tool;
 mod unanswered;
 mod unread;
+mod watched;
 
 /// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
 pub mod listing {

@@ -62,6 +62,9 @@ pub struct Limits {
     /// Standing streams of changes of one principal. Default 16; as with [`Limits::parked_per_principal`], not for the
     /// anonymous principal and the process.
     pub listens_per_principal: usize,
+    /// Bytes of the addresses of resources that are watched, all callers together, with 64 more for each. Default 64 MiB;
+    /// beyond it no further resource is watched.
+    pub watched_bytes: usize,
     /// How long requests that were read before a channel ended may take to be answered; then they are refused. Default 5 s; over
     /// standard input [`Stdio::grace`](crate::Stdio::grace) says it instead.
     pub answers_after_end: Duration,
@@ -93,6 +96,7 @@ impl Default for Limits {
             streams_per_session: 4,
             listens: 10_000,
             listens_per_principal: 16,
+            watched_bytes: 64 << 20,
             answers_after_end: Duration::from_secs(5),
         }
     }

@@ -16,8 +16,11 @@ pub struct SessionLimits {
     /// [`Process`](crate::Principal::Process) are not one party each, so for them only `total` applies: a server without
     /// authentication could otherwise never hold more than this many sessions.
     pub per_principal: usize,
-    /// How much JSON one record may hold, in bytes. Default 32 KiB; the worst case costs `total` times as much.
+    /// How much JSON one record may hold, in bytes. Default 32 KiB.
     pub record_bytes: usize,
+    /// How much JSON all records together may hold in memory, in bytes. Default 64 MiB, which is 6 KiB for each of `total`;
+    /// beyond it no further session begins.
+    pub total_bytes: usize,
     /// How long a session lives without being used. Default 30 minutes.
     ///
     /// An abandoned session holds its room this long. Clients that sit quietly in an editor are common, so a short time
@@ -35,6 +38,7 @@ impl Default for SessionLimits {
             total: 10_000,
             per_principal: 100,
             record_bytes: 32 << 10,
+            total_bytes: 64 << 20,
             idle: Duration::from_secs(30 * 60),
             absolute: Duration::from_secs(24 * 60 * 60),
         }

@@ -66,7 +66,8 @@ impl MemorySessions {
         if table.sessions.contains_key(&record.id) {
             return Err(StoreError::Duplicate);
         }
-        if table.sessions.len() >= self.limits.total {
+        let is_room = table.bytes.saturating_add(record.raw_bytes()) <= self.limits.total_bytes;
+        if table.sessions.len() >= self.limits.total || !is_room {
             return Err(StoreError::Full);
         }
         let is_one_party = matches!(record.principal, Principal::Named(_));
@@ -83,10 +84,17 @@ impl MemorySessions {
         }
         let record = record.detached();
         let mut table = self.table();
+        let before = table.bytes;
         let Some(held) = self.use_session(&mut table, record.id, Some(&record.principal), now) else {
             return Ok(false);
         };
+        let bytes = before - held.record.raw_bytes() + record.raw_bytes();
+        // What becomes smaller is always welcome.
+        if bytes > before.max(self.limits.total_bytes) {
+            return Err(StoreError::Full);
+        }
         held.record = SessionRecord { created: held.record.created, ..record };
+        table.bytes = bytes;
         Ok(true)
     }
 
@@ -212,6 +220,8 @@ struct Table {
     sessions: HashMap<SessionId, Held>,
     by_look: BTreeSet<(Timestamp, SessionId)>,
     by_principal: HashMap<Principal, HashSet<SessionId>>,
+    /// The JSON of all records.
+    bytes: usize,
 }
 
 impl Table {
@@ -221,6 +231,7 @@ impl Table {
 
     fn insert(&mut self, held: Held) {
         let id = held.record.id;
+        self.bytes += held.record.raw_bytes();
         self.by_look.insert((held.look_at, id));
         self.by_principal.entry(held.record.principal.clone()).or_default().insert(id);
         self.sessions.insert(id, held);
@@ -228,6 +239,7 @@ impl Table {
 
     fn remove(&mut self, id: SessionId) {
         let Some(held) = self.sessions.remove(&id) else { return };
+        self.bytes -= held.record.raw_bytes();
         self.by_look.remove(&(held.look_at, id));
         if let Entry::Occupied(mut own) = self.by_principal.entry(held.record.principal) {
             own.get_mut().remove(&id);

@@ -187,6 +187,7 @@ fn every_default_is_in_the_document_of_limits() {
             streams_per_session: count,
             listens: count,
             listens_per_principal: count,
+            watched_bytes: size,
             answers_after_end: time,
         }),
         rows!(ClientLimits {
@@ -214,6 +215,7 @@ fn every_default_is_in_the_document_of_limits() {
             total: count,
             per_principal: count,
             record_bytes: size,
+            total_bytes: size,
             idle: time,
             absolute: time
         }),

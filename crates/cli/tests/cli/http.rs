@@ -135,6 +135,27 @@ fn pages_and_names_from_elsewhere_reach_nothing() {
 }
 
 #[test]
+fn a_name_and_an_origin_that_are_refused_are_told_once_with_the_reason() {
+    let (running, address) = Running::serve("foreign_warned", &[]);
+    let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
+    for foreign in ["one.example", "two.example"] {
+        assert_eq!(post(address, &message, &[("Host", foreign)]).status, 403);
+        let origin = format!("http://{foreign}");
+        assert_eq!(post(address, &message, &[("Origin", &origin)]).status, 403);
+    }
+    running.signal(Signal::TERM);
+    let said = running.wait().stderr;
+    for (value, reason) in [
+        ("one.example", "its Host is not one that clients may reach this server by"),
+        ("http://one.example", "its Origin is not one whose pages may call"),
+    ] {
+        assert_eq!(said.matches(reason).count(), 1, "{said}");
+        assert!(said.lines().any(|line| line.contains(reason) && line.contains(value)), "{said}");
+    }
+    assert!(!said.contains("two.example"), "{said}");
+}
+
+#[test]
 fn names_and_origins_that_are_allowed_pass() {
     let options = ["--allow-origin", "https://app.example", "--allow-host", "mcp.example"];
     let (_running, address) = Running::serve("allowed", &options);
@@ -187,10 +208,12 @@ fn streams_the_path_and_the_number_of_sessions_are_as_the_options_say() {
 
 #[test]
 fn an_idle_session_ends_after_the_time_that_the_option_says() {
-    let (_running, address) = Running::serve("ttl", &["--session-ttl", "0s"]);
+    let (_running, address) = Running::serve("ttl", &["--session-ttl", "1ms"]);
     let opened = post(address, &initialize(), &[]);
     let id = opened.header("mcp-session-id").unwrap();
-    assert_eq!(post(address, &legacy(2, "ping", json!({})), &[("Mcp-Session-Id", id)]).status, 404);
+    let ping = || post(address, &legacy(2, "ping", json!({})), &[("Mcp-Session-Id", id)]).status;
+    // Nearly every request takes longer than that.
+    assert!((0..1000).any(|_| ping() == 404));
 }
 
 #[test]

@@ -1,12 +1,11 @@
 use std::fmt;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use futures_util::Stream;
 use trunkline_protocol::{Notification, Raw};
 
 use super::asked::Asked;
 use super::channel::Waiting;
+use super::http::Replies;
 use crate::error::Error;
 
 /// One request that is on its way, as a stream of what the server says within it.
@@ -19,8 +18,8 @@ pub(crate) struct Exchange {
 enum Arrivals {
     /// Over a channel, where a box for each request would be felt.
     Channel(Waiting),
-    /// Over anything else.
-    Stream(Pin<Box<dyn Stream<Item = Arrived> + Send>>),
+    /// Over HTTP.
+    Http(Replies),
     Over,
 }
 
@@ -88,9 +87,8 @@ pub(crate) enum LossKind {
 }
 
 impl Exchange {
-    /// Makes an exchange of a stream. A stream that ends before its last word counts as lost.
-    pub(crate) fn new(arrivals: impl Stream<Item = Arrived> + Send + 'static) -> Self {
-        Self { arrivals: Arrivals::Stream(Box::pin(arrivals)) }
+    pub(super) fn over_http(replies: Replies) -> Self {
+        Self { arrivals: Arrivals::Http(replies) }
     }
 
     pub(super) fn over_channel(waiting: Waiting) -> Self {
@@ -101,7 +99,7 @@ impl Exchange {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
         let arrived = match &mut self.arrivals {
             Arrivals::Channel(waiting) => ready!(waiting.poll_next(cx)),
-            Arrivals::Stream(stream) => ready!(stream.as_mut().poll_next(cx)),
+            Arrivals::Http(replies) => ready!(replies.poll_next(cx)),
             Arrivals::Over => return Poll::Ready(None),
         };
         let arrived = arrived.unwrap_or_else(|| {

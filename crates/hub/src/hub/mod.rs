@@ -217,9 +217,11 @@ impl Inner {
             let Some(inner) = inner.upgrade() else { return };
             match told {
                 Told::Offers(announced) => inner.rebuild_after(announced),
-                Told::Updated(uri, who) => inner
-                    .changes
-                    .publish_to(&Change::Updated(uri), |listener| who.is(listener.unwrap_or(&UNNAMED))),
+                Told::Updated(uri, who) => {
+                    inner.changes.publish_to(&Change::Updated(uri.into()), |listener| {
+                        who.is(listener.unwrap_or(&UNNAMED))
+                    });
+                }
             }
         })
     }

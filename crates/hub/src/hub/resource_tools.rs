@@ -11,7 +11,7 @@ use super::Snapshot;
 use super::route::ambiguous;
 use crate::options::HubOptions;
 use crate::registry::Owner;
-use crate::relay::{Errand, relay};
+use crate::relay::{Errand, Wanted, relay};
 use crate::upstream::Upstream;
 
 /// Lists the resources of one server or of all.
@@ -65,7 +65,8 @@ pub(super) fn read(
     call: Call,
     options: &Arc<HubOptions>,
 ) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-    let reading = relay(server, Errand { method: Method::ResourcesRead, params, call }, options.clone());
+    let errand = Errand { method: Method::ResourcesRead, wanted: Wanted::Other(params), call };
+    let reading = relay(server, errand, options.clone());
     Box::pin(async move {
         Ok(match reading.await {
             Ok(Outcome::Done(Reply::Carried(read))) => {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use trunkline_protocol::codec::Reply;
-use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
+use trunkline_protocol::{Method, Raw, Refusal, shorten};
 use trunkline_server::{BoxFuture, Call, Outcome};
 
 use super::{Inner, Snapshot, resource_tools};
 use crate::registry::{Owner, ToolTarget};
-use crate::relay::{Errand, relay};
+use crate::relay::{Errand, Wanted, relay};
 use crate::trail::Trail;
 use crate::upstream::Upstream;
 
@@ -57,8 +57,7 @@ impl Inner {
         };
         match registry.tools.get(&*name).map(|entry| &entry.target) {
             Some(ToolTarget::Upstream(server, real)) => {
-                let params = renamed(&call, "name", real);
-                self.relay(server, call, params)
+                self.relay(server, call, Wanted::Named(real.written.clone()))
             }
             Some(ToolTarget::ListResources) => {
                 Routed::Answer(ready(Ok(Outcome::Done(resource_tools::list(registry, &call)))))
@@ -82,10 +81,7 @@ impl Inner {
             Err(refusal) => return refused(refusal),
         };
         match registry.prompts.get(&*name) {
-            Some(prompt) => {
-                let params = renamed(&call, "name", &prompt.real);
-                self.relay(&prompt.owner, call, params)
-            }
+            Some(prompt) => self.relay(&prompt.owner, call, Wanted::Named(Raw::from_text(&prompt.real))),
             None => Routed::Unknown(call, unknown("prompt", &name)),
         }
     }
@@ -99,10 +95,7 @@ impl Inner {
             Err(refusal) => return refused(refusal),
         };
         match self.owner_of(registry, &call, &uri) {
-            Owner::One(server) => {
-                let (server, params) = (server.clone(), call.params().members.clone());
-                self.relay(&server, call, params)
-            }
+            Owner::One(server) => self.relay(server, call, Wanted::Same),
             Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
             Owner::Nobody => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
         }
@@ -141,7 +134,7 @@ impl Inner {
                 reference.set("name", Raw::from_text(&prompt.real));
                 let mut params = call.params().members.clone();
                 params.set("ref", reference.to_raw());
-                self.relay(&prompt.owner, call, params)
+                self.relay(&prompt.owner, call, Wanted::Other(params))
             }
             "ref/resource" => {
                 let uri = reference.text("uri").unwrap_or_default();
@@ -150,10 +143,7 @@ impl Inner {
                     None => registry.owner_of(&uri),
                 };
                 match owner {
-                    Owner::One(server) => {
-                        let (server, params) = (server.clone(), call.params().members.clone());
-                        self.relay(&server, call, params)
-                    }
+                    Owner::One(server) => self.relay(server, call, Wanted::Same),
                     Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
                     Owner::Nobody => Routed::Unknown(call, unknown("resource template", &uri)),
                 }
@@ -176,14 +166,14 @@ impl Inner {
         }
     }
 
-    fn relay(&self, server: &Arc<Upstream>, call: Call, params: Members) -> Routed {
+    fn relay(&self, server: &Arc<Upstream>, call: Call, wanted: Wanted) -> Routed {
         if let Some(own) = server.in_process() {
             return Routed::Answer(own.call(call));
         }
         // Where only one server has resources, whatever nobody lists is its own.
         let is_noted = call.method.may_ask() && self.registry().with_resources.len() > 1;
         let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
-        let errand = Errand { method: call.method, params, call };
+        let errand = Errand { method: call.method, wanted, call };
         let relayed = relay(server.clone(), errand, self.options.clone());
         let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
         Routed::Answer(Box::pin(async move {
@@ -213,11 +203,4 @@ pub(super) fn ambiguous(uri: &str, servers: &[trunkline_config::ServerName]) -> 
     let names: Vec<_> = servers.iter().map(|server| format!("`{server}`")).collect();
     let problem = format!("{} could be a resource of {}", shorten(uri), names.join(" and "));
     Refusal::INVALID_PARAMS.because(problem)
-}
-
-/// Returns the parameters with another name in them.
-fn renamed(call: &Call, member: &'static str, real: &str) -> Members {
-    let mut params = call.params().members.clone();
-    params.set(member, Raw::from_text(real));
-    params
 }

@@ -1,3 +1,4 @@
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,11 +13,33 @@ const EXECUTION: &str = "execution";
 /// The mark of an argument that a header repeats.
 const MIRROR_MARK: &str = "x-mcp-header";
 
+/// What a tool is called at its server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RealName {
+    text: Box<str>,
+    /// The same as JSON, written once for all calls.
+    pub(crate) written: Raw,
+}
+
+impl From<&str> for RealName {
+    fn from(name: &str) -> Self {
+        Self { text: name.into(), written: Raw::from_text(name) }
+    }
+}
+
+impl Deref for RealName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
 /// What a tool on this side stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ToolTarget<O> {
     /// A tool of a server, by the name that it has there.
-    Upstream(O, Arc<str>),
+    Upstream(O, RealName),
     /// The list of all resources, for agents that know only tools.
     ListResources,
     /// One resource, for agents that know only tools.

@@ -35,30 +35,47 @@ impl Journey<'_> {
         self.lower_level(&lease).await;
         let undeclared = Undeclared::default();
         let request = self.request(resume, undeclared.clone());
-        let mut stepped = self.drive(&lease, lease.client().step(request)).await;
-        let mut has_asked = false;
+        let stepped = {
+            // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
+            let step = std::pin::pin!(lease.client().step(request));
+            self.drive(&lease, step).await
+        };
+        match stepped {
+            Ok(Stepped::Done(result)) => self.done(&lease, &result, &undeclared, resume.is_again()),
+            // Boxed, so that calls which are simply answered have no room for it.
+            stepped => Box::pin(self.go_on(&lease, stepped, &undeclared, resume)).await,
+        }
+    }
+
+    /// Goes on after a step that was not the last, or failed.
+    async fn go_on(
+        &self,
+        lease: &Lease,
+        mut stepped: Result<Stepped, Error>,
+        undeclared: &Undeclared,
+        resume: &Resume,
+    ) -> Result<Outcome, Failed> {
+        let mut has_asked = resume.is_again();
         loop {
             match stepped {
-                Ok(Stepped::Done(result)) => {
-                    self.server.note_answer();
-                    return self.done(&lease, &result, &undeclared, has_asked || resume.is_again());
-                }
+                Ok(Stepped::Done(result)) => return self.done(lease, &result, undeclared, has_asked),
                 Ok(Stepped::Ask(round)) => match &round.then {
                     Continuation::Live(_) => {
                         has_asked = true;
-                        let ends = self.ends(&lease);
-                        let asking = ask(&self.errand.call.context, &lease, &ends, round);
-                        let (round, answers) = Box::pin(asking).await?;
-                        stepped = Box::pin(self.drive(&lease, round.answer(answers))).await;
+                        let ends = self.ends(lease);
+                        let asking = ask(&self.errand.call.context, lease, &ends, round);
+                        let (round, answers) = asking.await?;
+                        let step = std::pin::pin!(round.answer(answers));
+                        stepped = self.drive(lease, step).await;
                     }
-                    _ => return self.ask_through_caller(&lease, round, resume),
+                    _ => return self.ask_through_caller(lease, round, resume),
                 },
                 Ok(_) => {
                     return Err(Refusal::INTERNAL
                         .because("the server's answer is of an unknown kind")
                         .into());
                 }
-                Err(error) => return Err(self.failed(&lease, error, &undeclared)),
+                Err(error) => return Err(self.failed(lease, error, undeclared)),
             }
         }
     }
@@ -91,22 +108,20 @@ impl Journey<'_> {
 
     fn request(&self, resume: &Resume, undeclared: Undeclared) -> trunkline_client::Call {
         let call = &self.errand.call;
-        let context = call.context.clone();
         let meta = call.params().meta.as_ref();
-        let (progress, log) = (context.clone(), context.clone());
-        let mut request =
-            trunkline_client::Call::carried(self.errand.method, self.errand.params.clone(), meta)
-                .capabilities(self.party.capabilities.clone())
-                .on_progress(move |report| {
-                    progress.carry_progress(report.progress, report.total, report.message.clone());
-                })
-                .on_log(move |message| {
-                    log.carry_log(message.level, message.logger.clone(), message.data.clone());
-                })
-                .on_undeclared(move |question| {
-                    let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
-                    first.get_or_insert_with(|| question.clone());
-                });
+        let (progress, log) = (call.context.clone(), call.context.clone());
+        let mut request = trunkline_client::Call::carried(self.errand.method, self.errand.params(), meta)
+            .capabilities(self.party.capabilities.clone())
+            .on_progress(move |report| {
+                progress.carry_progress(report.progress, report.total, report.message.clone());
+            })
+            .on_log(move |message| {
+                log.carry_log(message.level, message.logger.clone(), message.data.clone());
+            })
+            .on_undeclared(move |question| {
+                let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert_with(|| question.clone());
+            });
         // What is called by a name is on a list, on which nothing is that leads back; an address may be anybody's.
         if matches!(self.errand.method, Method::ResourcesRead | Method::Complete) {
             request = request.meta(VIA, Trail::of(meta).and(self.server.hub()));
@@ -127,21 +142,23 @@ impl Journey<'_> {
     async fn drive(
         &self,
         lease: &Lease,
-        step: impl Future<Output = Result<Stepped, Error>>,
+        mut step: impl Future<Output = Result<Stepped, Error>> + Unpin,
     ) -> Result<Stepped, Error> {
-        let mut step = std::pin::pin!(step);
         if !self.party.has_roots() || !lease.connection().input.has_roots() || !self.errand.method.may_ask() {
             return step.await;
         }
-        let telling = async {
-            lease.connection().roots.wanted().await;
-            tell_roots(&self.errand.call.context, lease).await;
-        };
-        tokio::select! {
-            biased;
-            stepped = &mut step => stepped,
-            () = Box::pin(telling) => step.await,
-        }
+        Box::pin(async move {
+            let telling = async {
+                lease.connection().roots.wanted().await;
+                tell_roots(&self.errand.call.context, lease).await;
+            };
+            tokio::select! {
+                biased;
+                stepped = &mut step => stepped,
+                () = telling => step.await,
+            }
+        })
+        .await
     }
 
     /// Puts questions to the caller together with what is needed to go on, and keeps nothing.
@@ -180,6 +197,7 @@ impl Journey<'_> {
         undeclared: &Undeclared,
         has_asked: bool,
     ) -> Result<Outcome, Failed> {
+        self.server.note_answer();
         let from = lease.client().server().revision;
         let carried = Carried::new(self.errand.method, from, result)
             .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;

@@ -5,6 +5,7 @@
 //! this works for callers of both eras. No line here asks about the era.
 
 mod asking;
+mod errand;
 mod gap;
 mod journey;
 mod resume;
@@ -13,23 +14,16 @@ mod translate;
 use std::sync::Arc;
 
 use trunkline_client::Error;
-use trunkline_protocol::{Members, Method, Refusal};
-use trunkline_server::{Call, Context, Outcome};
+use trunkline_protocol::{Method, Refusal};
+use trunkline_server::{Context, Outcome};
 
+pub(crate) use self::errand::{Errand, Wanted};
 use self::gap::Ends;
 use self::journey::Journey;
 use self::resume::Resume;
 use self::translate::{Place, as_answer, error_answer, unavailable_refusal};
 use crate::options::HubOptions;
 use crate::upstream::{Party, Unavailable, Upstream};
-
-/// What is to be asked of a server, for whom.
-#[derive(Debug)]
-pub(crate) struct Errand {
-    pub(crate) method: Method,
-    pub(crate) params: Members,
-    pub(crate) call: Call,
-}
 
 /// Carries a call to a server, and what comes of it back.
 pub(crate) async fn relay(
@@ -61,7 +55,7 @@ pub(crate) async fn relay(
             Err(Failed::Stale(_)) if !std::mem::replace(&mut is_again, true) => {}
             Err(Failed::Upstream(error) | Failed::Stale(error)) => {
                 let ends = Ends::of(&context, server.name(), server.known().map(|known| known.revision));
-                let place = Place { ends: &ends, method: errand.method, params: &errand.params };
+                let place = Place { ends: &ends, errand: &errand };
                 return error_answer(&place, &error, &errand.call);
             }
             Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),

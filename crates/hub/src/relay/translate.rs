@@ -4,9 +4,10 @@ use trunkline_client::{Error, Refused};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Members, Method, Raw, Refusal, Writer};
+use trunkline_protocol::{Method, Raw, Refusal, Writer};
 use trunkline_server::{Call, Outcome};
 
+use super::Errand;
 use super::gap::Ends;
 use crate::upstream::{FailureKind, Unavailable, headline};
 
@@ -22,8 +23,7 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 /// What was asked, and of whom.
 pub(super) struct Place<'a> {
     pub(super) ends: &'a Ends,
-    pub(super) method: Method,
-    pub(super) params: &'a Members,
+    pub(super) errand: &'a Errand,
 }
 
 impl Place<'_> {
@@ -32,8 +32,8 @@ impl Place<'_> {
     }
 
     fn uri(&self) -> Option<String> {
-        let uri = (self.method == Method::ResourcesRead).then(|| self.params.text("uri")).flatten();
-        uri.map(|uri| uri.to_string())
+        let is_read = self.errand.method == Method::ResourcesRead;
+        is_read.then(|| self.errand.params().text("uri")).flatten().map(|uri| uri.to_string())
     }
 }
 
@@ -94,7 +94,7 @@ fn error_refusal(place: &Place<'_>, error: &Error) -> Refusal {
         Error::TooLong { limit } => {
             place.failed("upstream_protocol", &format!("sent a message of more than {limit} bytes"), false)
         }
-        Error::Unsupported(problem) => place.ends.inexpressible(place.method.as_str(), problem),
+        Error::Unsupported(problem) => place.ends.inexpressible(place.errand.method.as_str(), problem),
         Error::Invalid(problem) => Refusal::INVALID_PARAMS.because(problem.clone()),
         other => place.failed("unreachable", &other.to_string(), false),
     }

@@ -37,8 +37,25 @@ fn configs(round: usize) -> Vec<ServerConfig> {
     NAMES.iter().enumerate().filter_map(describe).collect()
 }
 
+/// The calls of everybody.
+#[derive(Debug, Default)]
+struct Calls {
+    answered: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+impl Calls {
+    /// Waits until one more has ended, in whichever way.
+    async fn go_on(&self) {
+        let before = self.ended.load(Ordering::SeqCst);
+        while self.ended.load(Ordering::SeqCst) == before {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// Calls one server after the other until it is told to stop; every call ends, with its own answer or a clear error.
-async fn call_on(hub: Hub, who: usize, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>) {
+async fn call_on(hub: Hub, who: usize, stop: Arc<AtomicBool>, calls: Arc<Calls>) {
     let down = if who.is_multiple_of(2) { OLD } else { NEW };
     let builder = trunkline_client::Client::builder().pin(down);
     let client = client(&front(&hub), builder, somebody(["ada", "bob"][who % 2])).await;
@@ -49,7 +66,7 @@ async fn call_on(hub: Hub, who: usize, stop: Arc<AtomicBool>, answered: Arc<Atom
         match within(client.call(format!("{name}__echo"), json!({ "text": text }))).await {
             Ok(said) => {
                 assert_eq!(said.text(), text);
-                answered.fetch_add(1, Ordering::SeqCst);
+                calls.answered.fetch_add(1, Ordering::SeqCst);
             }
             Err(trunkline_client::Error::Refused(refused)) => {
                 // The hub's own words, or the last ones of a server.
@@ -59,6 +76,7 @@ async fn call_on(hub: Hub, who: usize, stop: Arc<AtomicBool>, answered: Arc<Atom
             }
             Err(other) => panic!("{other}"),
         }
+        calls.ended.fetch_add(1, Ordering::SeqCst);
         if number.is_multiple_of(16) {
             within(client.tools()).await.unwrap();
         }
@@ -74,9 +92,9 @@ async fn whatever_is_done_to_servers_every_call_ends_and_nothing_is_left() {
     let limits = HubLimits { drain_within: Duration::from_millis(200), connections_per_server: 8, ..quick() };
     let hub = town.hub_within(limits);
     within(hub.set_servers(NAMES.map(lazy).to_vec())).await;
-    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(Calls::default()));
     let calling: Vec<_> =
-        (0..8).map(|who| tokio::spawn(call_on(hub.clone(), who, stop.clone(), answered.clone()))).collect();
+        (0..8).map(|who| tokio::spawn(call_on(hub.clone(), who, stop.clone(), calls.clone()))).collect();
     let reloading = tokio::spawn({
         let hub = hub.clone();
         async move {
@@ -102,12 +120,12 @@ async fn whatever_is_done_to_servers_every_call_ends_and_nothing_is_left() {
         }
     });
     let killing = tokio::spawn({
-        let town = town.clone();
+        let (town, calls) = (town.clone(), calls.clone());
         async move {
             for round in 0..120 {
                 let at = round % NAMES.len();
                 town.kill(NAMES[at], &handles[at]);
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                within(calls.go_on()).await;
             }
         }
     });
@@ -115,10 +133,10 @@ async fn whatever_is_done_to_servers_every_call_ends_and_nothing_is_left() {
         within(task).await.unwrap();
     }
     stop.store(true, Ordering::SeqCst);
-    for calls in calling {
-        within(calls).await.unwrap();
+    for caller in calling {
+        within(caller).await.unwrap();
     }
-    assert!(answered.load(Ordering::SeqCst) > 0);
+    assert!(calls.answered.load(Ordering::SeqCst) > 0);
     // After the storm everything works as if there had been none.
     within(hub.set_servers(NAMES.map(eager).to_vec())).await;
     for name in NAMES {

@@ -161,8 +161,7 @@ fn write_result_meta(meta: Option<&Members>, dialect: &Dialect, server_info: &Ra
     if !dialect.server_info && !meta.is_some_and(carried) {
         return;
     }
-    writer.plain_key("_meta");
-    writer.open_object();
+    writer.verbatim(r#""_meta":{"#);
     for (key, value) in meta.iter().flat_map(|meta| meta.iter()) {
         if key != SERVER_INFO {
             writer.member(key, value);

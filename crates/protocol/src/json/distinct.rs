@@ -26,10 +26,9 @@ impl<'a> Scanner<'a> {
                 let mut keys = Keys::default();
                 self.open_object();
                 let mut first = true;
-                while let Some(key) = self.next_key(first) {
+                while let Some(key) = self.next_key(first, []) {
                     first = false;
-                    let Some(key) = self.read_key(key) else { return };
-                    keys.add(key, fault);
+                    keys.add(key.read(), fault);
                     self.skip_distinct(fault);
                 }
             }

@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -80,14 +79,13 @@ impl Members {
         fault: &mut Option<MalformedJson>,
         take: impl Fn(&mut Scanner<'a>, &mut Option<MalformedJson>) -> Option<Raw>,
     ) -> Self {
-        let mut members = Collector::new(text);
+        let mut members = Collector::new();
         scanner.open_object();
         let mut first = true;
-        while let Some(key) = scanner.next_key(first) {
+        while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
-            let Some(key) = scanner.read_key(key) else { break };
             let Some(value) = take(scanner, fault) else { break };
-            members.add(key, value, fault);
+            members.add(key.share(text), value, fault);
         }
         members.members
     }
@@ -166,8 +164,7 @@ impl FromIterator<(ByteString, Raw)> for Members {
 }
 
 /// Members on their way in: equal keys are noticed as they come.
-pub(crate) struct Collector<'a> {
-    text: &'a ByteString,
+pub(crate) struct Collector {
     pub(crate) members: Members,
     /// Beyond a handful of members a linear look would be quadratic, so that a set takes over.
     seen: Option<HashSet<ByteString>>,
@@ -176,14 +173,26 @@ pub(crate) struct Collector<'a> {
 /// Up to here a linear look for equal keys is cheapest.
 const LINEAR: usize = 16;
 
-impl<'a> Collector<'a> {
-    pub(crate) fn new(text: &'a ByteString) -> Self {
-        Self { text, members: Members { entries: Vec::with_capacity(4) }, seen: None }
+/// The keys that every request has.
+pub(crate) const COMMON: [&str; 9] = [
+    "name",
+    "arguments",
+    "_meta",
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_CAPABILITIES,
+    meta::CLIENT_INFO,
+    meta::PROGRESS_TOKEN,
+    "uri",
+    "cursor",
+];
+
+impl Collector {
+    pub(crate) fn new() -> Self {
+        Self { members: Members { entries: Vec::with_capacity(4) }, seen: None }
     }
 
     /// Adds a member, or puts into `fault` why not.
-    pub(crate) fn add(&mut self, key: Cow<'_, str>, value: Raw, fault: &mut Option<MalformedJson>) {
-        let key = shared_key(self.text, key);
+    pub(crate) fn add(&mut self, key: ByteString, value: Raw, fault: &mut Option<MalformedJson>) {
         if self.repeats(&key) {
             fault.get_or_insert_with(|| MalformedJson::Duplicate(key.chars().take(64).collect()));
         } else if self.members.len() >= Members::MAX {
@@ -200,27 +209,6 @@ impl<'a> Collector<'a> {
         let members = &self.members;
         let seen = self.seen.get_or_insert_with(|| members.iter().map(|(key, _)| key.clone()).collect());
         !seen.insert(key.clone())
-    }
-}
-
-/// Turns a key into a shared string: a constant for those that every request has, since a slice must count references.
-fn shared_key(text: &ByteString, key: Cow<'_, str>) -> ByteString {
-    const COMMON: [&str; 8] = [
-        "name",
-        "arguments",
-        "uri",
-        "cursor",
-        meta::PROGRESS_TOKEN,
-        meta::CLIENT_INFO,
-        meta::PROTOCOL_VERSION,
-        meta::CLIENT_CAPABILITIES,
-    ];
-    if let Some(common) = COMMON.into_iter().find(|common| *common == key) {
-        return ByteString::from_static(common);
-    }
-    match key {
-        Cow::Borrowed(key) => text.slice_ref(key),
-        Cow::Owned(key) => key.into(),
     }
 }
 

@@ -10,7 +10,7 @@ mod scan;
 mod writer;
 
 pub(crate) use self::distinct::Keys;
-pub(crate) use self::members::Collector;
+pub(crate) use self::members::{COMMON, Collector};
 pub use self::members::{MalformedJson, Members};
 pub use self::raw::{JsonKind, Raw};
 pub(crate) use self::scan::{ScanError, Scanner};

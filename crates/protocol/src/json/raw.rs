@@ -113,7 +113,7 @@ impl Raw {
     /// Returns the text of a JSON string, or `None` for any other type.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        if !has_escape(inner.as_bytes()) {
             return Some(Cow::Borrowed(inner));
         }
         serde_json::from_str::<String>(&self.0).ok().map(Cow::Owned)
@@ -143,6 +143,13 @@ impl Raw {
         let values: Vec<&RawValue> = serde_json::from_str(&self.0)?;
         Ok(values.into_iter().map(|value| Self(self.0.slice_ref(value.get()))).collect())
     }
+}
+
+/// Looks for a backslash. Most texts that are looked at are names of a few letters, for which a vector is not worth its setting
+/// up.
+fn has_escape(inner: &[u8]) -> bool {
+    const SHORT: usize = 64;
+    if inner.len() <= SHORT { inner.contains(&b'\\') } else { memchr::memchr(b'\\', inner).is_some() }
 }
 
 impl fmt::Debug for Raw {

@@ -57,8 +57,7 @@ impl CallToolResult {
     }
 
     pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
-        writer.plain_key("content");
-        writer.open_array();
+        writer.verbatim(r#""content":["#);
         for block in &self.content {
             block.write(dialect, writer);
         }

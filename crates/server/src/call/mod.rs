@@ -14,6 +14,7 @@ mod page;
 mod questions;
 mod running;
 mod shared;
+mod state;
 mod surroundings;
 
 pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, open_url, roots, sample};

@@ -113,6 +113,6 @@ impl Call {
 
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.
     pub fn arguments(&self) -> Raw {
-        self.params().get("arguments").filter(|raw| !raw.is_null()).cloned().unwrap_or(Raw::EMPTY_OBJECT)
+        self.context.shared().arguments().clone()
     }
 }

@@ -7,7 +7,8 @@ use trunkline_protocol::model::Question;
 
 use super::ask::{Ask, AskError, Asking, Early};
 use super::given::{Answered, Given, Put};
-use super::shared::{Asked, Shared, State, UNDECLARED, wake};
+use super::shared::{Shared, UNDECLARED, wake};
+use super::state::{Asked, State};
 
 /// What a handler asks.
 impl Shared {

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use trunkline_protocol::Refusal;
@@ -19,7 +19,8 @@ use crate::metrics::process;
 pub(crate) struct Running {
     shared: Arc<Shared>,
     future: Option<BoxFuture<'static, Result<Outcome, Refusal>>>,
-    finished: Option<Result<Outcome, Refusal>>,
+    /// How it ended, while something has to be said before that. Boxed, since that is rare and every call is moved.
+    finished: Option<Box<Result<Outcome, Refusal>>>,
     started: bool,
     /// The future was pending with open questions, and has not been polled since.
     settling: bool,
@@ -83,9 +84,13 @@ impl Running {
                 }
             }
             if let Some(done) = self.finished.take() {
-                return Poll::Ready(Step::Done(done));
+                return Poll::Ready(Step::Done(*done));
             }
-            if self.poll_future(cx).is_ready() {
+            if let Poll::Ready(done) = self.poll_future(cx) {
+                if self.shared.is_quiet() {
+                    return Poll::Ready(Step::Done(done));
+                }
+                self.finished = Some(Box::new(done));
                 continue;
             }
             // Registered before the last look, so that nothing said from another task in between is missed.
@@ -104,10 +109,13 @@ impl Running {
 
     /// Polls the future while no exchange carries the call; ready when it has ended.
     pub(crate) fn poll_parked(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        if self.finished.is_some() { Poll::Ready(()) } else { self.poll_future(cx) }
+        if self.finished.is_none() {
+            self.finished = Some(Box::new(ready!(self.poll_future(cx))));
+        }
+        Poll::Ready(())
     }
 
-    fn poll_future(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+    fn poll_future(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<Outcome, Refusal>> {
         let slot = &mut self.future;
         let polled = catch_unwind(AssertUnwindSafe(|| {
             let Some(future) = slot.as_mut() else { return Poll::Pending };
@@ -117,16 +125,10 @@ impl Running {
             }
             polled
         }));
-        let outcome = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(outcome)) => outcome,
-            Err(_) => {
-                self.let_go();
-                Err(panicked())
-            }
-        };
-        self.finished = Some(outcome);
-        Poll::Ready(())
+        polled.unwrap_or_else(|_| {
+            self.let_go();
+            Poll::Ready(Err(panicked()))
+        })
     }
 
     /// Drops the future: what it holds is the author's, and may panic when it goes.

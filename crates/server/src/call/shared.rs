@@ -1,5 +1,4 @@
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -12,15 +11,13 @@ use super::ask::AskError;
 use super::caller::Caller;
 use super::given::Given;
 use super::note::{Note, Urgent};
+use super::state::State;
 use super::surroundings::Surroundings;
-use crate::env::{Env, Secret};
+use crate::env::Secret;
 use crate::unanswered::Reserved;
 
 /// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
 const MOST_NOTES: usize = 64;
-
-/// The secrets that one call is watched for.
-const MOST_SECRETS: usize = 128;
 
 /// Why most questions that cannot be put cannot be put.
 pub(super) const UNDECLARED: &str = "the client did not declare the capability";
@@ -33,44 +30,10 @@ pub(crate) struct Shared {
     method: Method,
     params: Params,
     surroundings: Surroundings,
-    /// The roots of a caller without a session, once they were asked for.
-    pub(crate) roots: OnceCell<Vec<Root>>,
+    /// The roots of a caller without a session, once somebody wants to know them.
+    roots: OnceLock<Box<OnceCell<Vec<Root>>>>,
     state: Mutex<State>,
     cancel: Notify,
-}
-
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) caller: Caller,
-    /// The secrets of every request that the call has lived through.
-    pub(super) secrets: Vec<Secret>,
-    /// Answers that came with a request, by key, not yet used.
-    pub(super) answers: Vec<(String, Raw)>,
-    /// Answers that were used, kept while the call may have to be replayed from its start.
-    pub(super) used: Option<Vec<(String, Raw)>>,
-    pub(super) asked: Vec<Asked>,
-    /// What the client knows the pages by that it was asked to open, by key.
-    pub(super) pages: Vec<(String, String)>,
-    pub(super) unnamed: usize,
-    pub(super) notes: VecDeque<Note>,
-    pub(super) progress: f64,
-    pub(super) parked: bool,
-    /// Room for the requests that the call has lived through, where these are large.
-    pub(super) reserved: Option<Reserved>,
-    pub(super) release: Option<Duration>,
-    pub(super) cancelled: bool,
-    /// The server has ended the handler, while the caller still waits for the answer that says so.
-    pub(super) given_up: bool,
-    pub(super) exchange: Option<Waker>,
-}
-
-#[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) key: String,
-    pub(super) question: Question,
-    pub(super) sent: bool,
-    pub(super) answer: Option<Result<Given, AskError>>,
-    pub(super) asker: Option<Waker>,
 }
 
 impl Shared {
@@ -86,24 +49,8 @@ impl Shared {
             method,
             params,
             surroundings,
-            roots: OnceCell::const_new(),
-            state: Mutex::new(State {
-                secrets: caller.env.secrets().cloned().collect(),
-                caller,
-                answers,
-                used: None,
-                asked: Vec::new(),
-                pages: Vec::new(),
-                unnamed: 0,
-                notes: VecDeque::new(),
-                progress: f64::NEG_INFINITY,
-                parked: false,
-                reserved: None,
-                release: None,
-                cancelled: false,
-                given_up: false,
-                exchange: None,
-            }),
+            roots: OnceLock::new(),
+            state: Mutex::new(State::new(caller, answers)),
             cancel: Notify::const_new(),
         })
     }
@@ -120,8 +67,19 @@ impl Shared {
         &self.params
     }
 
+    /// Returns the arguments of a tool or prompt; absent ones are an empty object.
+    pub(crate) fn arguments(&self) -> &Raw {
+        static NONE: Raw = Raw::EMPTY_OBJECT;
+        self.params.get("arguments").filter(|raw| !raw.is_null()).unwrap_or(&NONE)
+    }
+
     pub(crate) fn surroundings(&self) -> &Surroundings {
         &self.surroundings
+    }
+
+    /// Returns the roots of a caller without a session, as far as they were asked for.
+    pub(crate) fn roots(&self) -> &OnceCell<Vec<Root>> {
+        self.roots.get_or_init(Box::default)
     }
 
     /// Returns the secrets that nothing which the call says may hold.
@@ -205,11 +163,21 @@ impl Shared {
         if state.cancelled {
             return Urgent::Cancelled;
         }
+        if state.notes.is_empty() {
+            return Urgent::Nothing;
+        }
         state.notes.pop_front().map_or(Urgent::Nothing, Urgent::Note)
     }
 
+    /// Reports whether there is nothing that the exchange must act on before anything else.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        !state.cancelled && state.notes.is_empty()
+    }
+
     pub(crate) fn take_release(&self) -> Option<Duration> {
-        self.lock().release.take()
+        let mut state = self.lock();
+        if state.release.is_some() { state.release.take() } else { None }
     }
 
     pub(crate) fn has_unsent(&self) -> bool {
@@ -370,17 +338,6 @@ impl Shared {
         let notified = self.cancel.notified();
         if !self.is_cancelled() {
             notified.await;
-        }
-    }
-}
-
-impl State {
-    /// Adds the secrets of one more request, as far as there is room.
-    fn remember(&mut self, env: &Env) {
-        for secret in env.secrets() {
-            if self.secrets.len() < MOST_SECRETS && !self.secrets.contains(secret) {
-                self.secrets.push(secret.clone());
-            }
         }
     }
 }

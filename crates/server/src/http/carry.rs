@@ -5,37 +5,53 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use trunkline_protocol::Raw;
+use trunkline_protocol::{Id, Raw, Refusal};
 use trunkline_session::{Event as StoredEvent, EventId, EventStore, StreamId};
 
 use crate::core::now;
-use crate::edge::Event;
-use crate::edge::legacy::{LegacyExchange, LiveSession, StreamState};
-use crate::edge::modern::ModernCall;
+use crate::edge::legacy::{self, LegacyExchange, LiveSession, StreamState};
+use crate::edge::modern::{self, ModernCall};
+use crate::edge::{Answer, Event};
 
-/// A call that an HTTP response carries.
-pub(super) trait Carry: Send + Unpin + 'static {
-    /// Polls for what the response must do next.
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event>;
-
-    /// Begins an event stream; returns the id of an opening event, where the revision has one.
-    fn open_stream(&mut self) -> Option<EventId>;
-
-    /// Notes an event that is about to be written; returns its id, where the stream has ids.
-    fn record(&mut self, message: &str) -> Option<EventId>;
+/// A call that an HTTP response carries, of either era.
+pub(super) enum Carried {
+    Modern(Box<ModernCall>),
+    Legacy(Attached),
 }
 
-impl Carry for Box<ModernCall> {
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        ModernCall::poll_event(self, cx)
+impl Carried {
+    /// Polls for what the response must do next.
+    pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        match self {
+            Self::Modern(call) => call.poll_event(cx),
+            Self::Legacy(call) => call.poll_event(cx),
+        }
     }
 
-    fn open_stream(&mut self) -> Option<EventId> {
-        None
+    /// Begins an event stream; returns the id of an opening event, where the revision has one.
+    pub(super) fn open_stream(&mut self) -> Option<EventId> {
+        match self {
+            Self::Modern(_) => None,
+            Self::Legacy(call) => call.open_stream(),
+        }
     }
 
-    fn record(&mut self, _message: &str) -> Option<EventId> {
-        None
+    /// Notes an event that is about to be written; returns its id, where the stream has ids.
+    pub(super) fn record(&mut self, message: &str) -> Option<EventId> {
+        match self {
+            Self::Modern(_) => None,
+            Self::Legacy(call) => call.log.append(message),
+        }
+    }
+
+    /// Returns what a client that takes no stream is told of a call that was cancelled.
+    pub(super) fn cancelled(&self) -> Answer {
+        match self {
+            Self::Modern(call) => modern::refuse(Some(call.id()), &Refusal::CANCELLED),
+            Self::Legacy(call) => {
+                legacy::refuse(call.id.as_ref(), &Refusal::CANCELLED, call.log.session.revision())
+            }
+        }
     }
 }
 
@@ -45,6 +61,8 @@ impl Carry for Box<ModernCall> {
 /// what it says is kept for the client to come back for.
 pub(super) struct Attached {
     exchange: Option<LegacyExchange>,
+    /// The id of the request; a batch has none.
+    id: Option<Id>,
     log: StreamLog,
     /// How long a question may stay open once nobody is connected to the call.
     ask_for: Duration,
@@ -53,15 +71,14 @@ pub(super) struct Attached {
 impl Attached {
     pub(super) fn new(
         exchange: LegacyExchange,
+        id: Option<Id>,
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
         ask_for: Duration,
     ) -> Self {
-        Self { exchange: Some(exchange), log: StreamLog::new(session, events), ask_for }
+        Self { exchange: Some(exchange), id, log: StreamLog::new(session, events), ask_for }
     }
-}
 
-impl Carry for Attached {
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         let Some(exchange) = &mut self.exchange else { return Poll::Ready(Event::Nothing) };
         let event = std::task::ready!(exchange.poll_event(cx));
@@ -74,10 +91,6 @@ impl Carry for Attached {
     fn open_stream(&mut self) -> Option<EventId> {
         self.log.open();
         self.log.session.revision().primes_streams().then(|| self.log.append("")).flatten()
-    }
-
-    fn record(&mut self, message: &str) -> Option<EventId> {
-        self.log.append(message)
     }
 }
 
@@ -170,7 +183,7 @@ const MOST_DROPPED: usize = 64;
 /// Waits for the first thing that a call does, up to a time after which the response must begin.
 ///
 /// Where no stream is acceptable, what a call says before its answer is dropped, and there is no such time.
-pub(super) async fn first_event(call: &mut impl Carry, may_stream: bool, wait: Duration) -> Option<Event> {
+pub(super) async fn first_event(call: &mut Carried, may_stream: bool, wait: Duration) -> Option<Event> {
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
         let mut dropped = 0;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::future::Either;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -15,21 +16,26 @@ use trunkline_protocol::era::{self, Mirrored, Route};
 use trunkline_protocol::{Id, Message, Refusal};
 use trunkline_session::Principal;
 
+use super::auth::Challenge;
 use super::body::{self, ResponseBody};
+use super::carry::first_event;
 use super::cors;
-use super::guard;
+use super::guard::{self, Foreign};
 use super::heads::Heads;
 use super::options::HttpOptions;
 use super::refused::{refused, spoken_by, unauthorized};
 use super::sse_pair::SseStreams;
+use super::taken::Taken;
 use super::trail;
 use super::websocket::Sockets;
 use crate::call::BoxFuture;
 use crate::core::Core;
 use crate::edge::Answer;
-use crate::edge::legacy::Sessions;
+use crate::edge::legacy::{Carriage, Sessions};
+use crate::env::Env;
 use crate::metrics::process::Present;
 use crate::tally::Tally;
+use crate::unanswered::Reserved;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -123,10 +129,11 @@ impl HttpService {
     > + Clone
     + Send
     + use<> {
-        let service = self.clone();
-        hyper::service::service_fn(move |request| {
-            let service = service.clone();
-            async move { Ok(service.handle(request).await) }
+        let inner = self.inner.clone();
+        hyper::service::service_fn(move |request: Request<_>| {
+            // Taken apart before there is a future, which would else have room for it twice.
+            let (parts, body) = request.into_parts();
+            inner.clone().serve(parts, body)
         })
     }
 
@@ -136,89 +143,174 @@ impl HttpService {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        let span = trail::span(&parts);
-        // The future is large, and putting it into a span moves it: only those who read the log pay for that.
-        let mut response = if span.is_disabled() {
-            self.inner.answer(&parts, body).await
-        } else {
-            Box::pin(self.inner.answer(&parts, body)).instrument(span.clone()).await
-        };
-        trail::answered(&span, &response);
-        cors::grant(&parts, &mut response);
+        let Ok(response) = self.inner.clone().serve(parts, body).await;
         response
     }
 }
 
+/// Why a request is not taken for a message to the endpoint.
+enum Aside {
+    /// It is something else, or for another path.
+    Other,
+    Foreign(Foreign),
+    Unauthorized(Challenge),
+}
+
 impl Inner {
-    async fn answer<B>(self: &Arc<Self>, parts: &Parts, body: B) -> Response<ResponseBody>
+    /// Answers one request, within its span. The future is large, and putting it into a span moves it: only those who read the
+    /// log pay for that.
+    fn serve<B>(
+        self: Arc<Self>,
+        parts: Parts,
+        body: B,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        let span = trail::span(&parts);
+        if span.is_disabled() {
+            return Either::Left(self.answer(parts, body));
+        }
+        Either::Right(Box::pin(async move {
+            let answered = self.answer(parts, body).instrument(span.clone()).await;
+            answered.inspect(|response| trail::answered(&span, response))
+        }))
+    }
+
+    async fn answer<B>(self: Arc<Self>, parts: Parts, body: B) -> Result<Response<ResponseBody>, Infallible>
     where
         B: Body<Data = Bytes> + Send,
     {
         let heads = Heads::read(&parts.headers);
-        let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        if let Err(foreign) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
-            return refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads));
+        let mut response = match self.let_in(&parts, &heads) {
+            Ok(principal) => {
+                let mut taken = match self.check_post(&parts, &heads) {
+                    Ok(env) => match body::read(body, &self.core).await {
+                        Ok((bytes, reserved)) => self.take(&parts, &heads, bytes, &principal, env, reserved),
+                        Err(refusal) => Taken::Refused(refusal, None),
+                    },
+                    Err(refusal) => Taken::Refused(refusal, None),
+                };
+                loop {
+                    match taken {
+                        Taken::Answered(response) => break response,
+                        Taken::Refused(refusal, id) => {
+                            break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
+                        }
+                        Taken::Later(future) => taken = future.await,
+                        Taken::Call(mut call) => {
+                            let accepts = heads.accepts();
+                            let stream_after = self.core.limits.stream_after;
+                            let first = first_event(&mut call, accepts.stream, stream_after).await;
+                            break self.begin_response(call, first, accepts);
+                        }
+                    }
+                }
+            }
+            // Boxed, or every call would have room for it in its own future, which is moved before it runs.
+            Err(Aside::Other) => Box::pin(self.answer_other(&parts, &heads, body)).await,
+            Err(Aside::Foreign(foreign)) => {
+                refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads))
+            }
+            Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
+        };
+        if !matches!(heads.origin, Mirrored::Absent) {
+            cors::grant(&parts, &mut response);
         }
+        Ok(response)
+    }
+
+    /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.
+    fn let_in(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Principal, Aside> {
+        let (hosts, origins) = (&self.options.hosts, &self.options.origins);
+        guard::check(heads, parts.uri.authority(), hosts, origins).map_err(Aside::Foreign)?;
+        if parts.method != Method::POST || parts.uri.path() != self.options.path {
+            return Err(Aside::Other);
+        }
+        self.options.authenticator.authenticate(parts).map_err(Aside::Unauthorized)
+    }
+
+    /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
+    fn check_post(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Env, Refusal> {
+        heads.check_body()?;
+        if heads.accepts().nothing() {
+            return Err(Refusal::NOT_ACCEPTABLE);
+        }
+        self.env(parts)
+    }
+
+    /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
+    async fn answer_other<B>(
+        self: &Arc<Self>,
+        parts: &Parts,
+        heads: &Heads<'_>,
+        body: B,
+    ) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
         if parts.uri.path() != self.options.path {
-            return self.beside(parts, &heads, body).await;
+            return self.beside(parts, heads, body).await;
         }
         if parts.method == Method::OPTIONS {
             return cors::preflight(parts, &self.core.env);
         }
         let principal = match self.options.authenticator.authenticate(parts) {
             Ok(principal) => principal,
-            Err(challenge) => return unauthorized(&challenge, spoken_by(&heads)),
+            Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
         };
         let answered = match parts.method {
-            Method::POST => self.post(parts, &heads, body, &principal).await,
-            Method::GET => self.get(&heads, &principal).await,
-            Method::DELETE => self.delete(&heads, &principal).await,
+            Method::GET => self.get(heads, &principal).await,
+            Method::DELETE => self.delete(heads, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         answered
-            .unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), self.spoken(&heads, &principal)))
+            .unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), self.spoken(heads, &principal)))
     }
 
-    async fn post<B>(
-        self: &Arc<Self>,
-        parts: &Parts,
+    /// Takes what was posted.
+    fn take<'a>(
+        self: &'a Arc<Self>,
+        parts: &'a Parts,
         heads: &Heads<'_>,
-        body: B,
-        principal: &Principal,
-    ) -> Answered
-    where
-        B: Body<Data = Bytes> + Send,
-    {
-        heads.check_body().map_err(|refusal| (refusal, None))?;
-        if heads.accepts().nothing() {
-            return Err((Refusal::NOT_ACCEPTABLE, None));
-        }
-        let env = self.env(parts).map_err(|refusal| (refusal, None))?;
-        let (bytes, reserved) = body::read(body, &self.core).await.map_err(|refusal| (refusal, None))?;
-        match envelope::read(bytes, self.core.limits.bounds) {
-            Err(Malformed { refusal, id }) => Err((refusal, id)),
-            Ok(Incoming::Batch(messages)) => {
-                self.legacy_batch(heads, messages, principal, env, reserved).await
-            }
-            Ok(Incoming::One(message)) => {
-                let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
-                let has_session = !matches!(heads.session, Mirrored::Absent);
-                let route = era::route_http(&message, version, has_session);
-                trail::routed(&message, &route);
-                match (route, message) {
-                    (Route::Modern, Message::Request(request)) => {
-                        self.modern(parts, heads, request, principal.clone(), env, reserved).await
-                    }
-                    (Route::Initialize, Message::Request(request)) => {
-                        self.legacy_initialize(&request, heads.accepts(), principal.clone(), env).await
-                    }
-                    (Route::Session, message) => {
-                        self.legacy_message(heads, message, principal, env, reserved).await
-                    }
-                    (Route::Refuse(refusal), message) => Err((refusal, id_of(message))),
-                    _ => Ok(accepted()),
+        bytes: Bytes,
+        principal: &'a Principal,
+        env: Env,
+        reserved: Option<Reserved>,
+    ) -> Taken<'a> {
+        let message = match envelope::read(bytes, self.core.limits.bounds) {
+            Ok(Incoming::One(message)) => message,
+            Ok(batch) => {
+                if matches!(heads.session, Mirrored::Absent) {
+                    let problem = "batches are part of revision 2025-03-26 only";
+                    return Taken::Refused(Refusal::INVALID_REQUEST.because(problem), None);
                 }
+                let carriage = Carriage { may_ask: heads.accepts().stream, env };
+                return self.legacy(heads, batch, principal, carriage, reserved);
             }
+            Err(Malformed { refusal, id }) => return Taken::Refused(refusal, id),
+        };
+        let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
+        let has_session = !matches!(heads.session, Mirrored::Absent);
+        let route = era::route_http(&message, version, has_session);
+        trail::routed(&message, &route);
+        match (route, message) {
+            (Route::Modern, Message::Request(request)) => {
+                self.modern(parts, heads, request, principal.clone(), env, reserved)
+            }
+            (Route::Session, message) => {
+                let carriage = Carriage { may_ask: heads.accepts().stream, env };
+                self.legacy(heads, Incoming::One(message), principal, carriage, reserved)
+            }
+            (Route::Initialize, Message::Request(request)) => {
+                let accepts = heads.accepts();
+                Taken::Later(Box::pin(async move {
+                    let opened = self.legacy_initialize(&request, accepts, principal.clone(), env).await;
+                    opened.map_or_else(|(refusal, id)| Taken::Refused(refusal, id), Taken::Answered)
+                }))
+            }
+            (Route::Refuse(refusal), message) => Taken::Refused(refusal, id_of(&message).cloned()),
+            _ => Taken::Answered(accepted()),
         }
     }
 }
@@ -227,9 +319,9 @@ impl Inner {
 pub(super) type Answered = Result<Response<ResponseBody>, (Refusal, Option<Id>)>;
 
 /// Returns the id of a message that is a request.
-pub(super) fn id_of(message: Message) -> Option<Id> {
+pub(super) fn id_of(message: &Message) -> Option<&Id> {
     match message {
-        Message::Request(request) => Some(request.id),
+        Message::Request(request) => Some(&request.id),
         _ => None,
     }
 }
@@ -270,6 +362,11 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
+}
+
+/// Takes a message that is answered already.
+pub(super) fn answered<'a>(answer: Answer, as_stream: bool) -> Taken<'a> {
+    Taken::Answered(respond(answer, as_stream))
 }
 
 /// Makes a response that is a stream without an event.

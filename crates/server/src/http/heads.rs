@@ -86,6 +86,10 @@ impl<'a> Heads<'a> {
     /// Reports whether the body is JSON by its content type.
     pub(super) fn is_json(&self) -> bool {
         let Mirrored::Once(value) = self.content_type else { return false };
+        if value == b"application/json" {
+            // What nearly every client sends.
+            return true;
+        }
         let kind = value.split(|byte| *byte == b';').next().unwrap_or_default();
         kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
     }

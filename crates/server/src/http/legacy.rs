@@ -3,28 +3,29 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
-use trunkline_protocol::envelope::Malformed;
+use trunkline_protocol::envelope::Incoming;
 use trunkline_protocol::era::Mirrored;
-use trunkline_protocol::{Era, Id, Message, Refusal, Request, Revision, Revisions, sse};
+use trunkline_protocol::{Era, Id, Refusal, Request, Revision, Revisions, sse};
 use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId};
 
 use super::accept::Accepts;
 use super::body::ResponseBody;
-use super::carry::{Attached, first_event};
-use super::endpoint::{Answered, Inner, SESSION_ID, accepted, respond, respond_nothing, streamed};
+use super::carry::{Attached, Carried};
+use super::endpoint::{Answered, Inner, SESSION_ID, accepted, answered, id_of, respond, streamed};
 use super::heads::Heads;
 use super::standing::is_standing;
-use super::stream::{CallStream, Chunks, write_message};
+use super::stream::{Chunks, write_message};
+use super::taken::Taken;
 use crate::core::now;
+use crate::edge::Answer;
 use crate::edge::legacy::{self, Begun, Carriage, LiveSession};
-use crate::edge::{Answer, Event};
 use crate::env::Env;
 use crate::unanswered::Reserved;
 
 impl Inner {
     /// Opens a session.
     pub(super) async fn legacy_initialize(
-        self: &Arc<Self>,
+        &self,
         request: &Request,
         accepts: Accepts,
         principal: Principal,
@@ -54,83 +55,70 @@ impl Inner {
         Ok(response)
     }
 
-    /// Takes one message of a session.
-    pub(super) async fn legacy_message(
-        self: &Arc<Self>,
+    /// Takes the messages of a session: one, or those of a batch.
+    pub(super) fn legacy<'a>(
+        self: &'a Arc<Self>,
         heads: &Heads<'_>,
-        message: Message,
-        principal: &Principal,
-        env: Env,
+        sent: Incoming,
+        principal: &'a Principal,
+        carriage: Carriage,
         reserved: Option<Reserved>,
-    ) -> Answered {
+    ) -> Taken<'a> {
         let accepts = heads.accepts();
-        let id = match &message {
-            Message::Request(request) => Some(request.id.clone()),
-            _ => None,
-        };
-        let session = match self.session(heads, principal).await {
+        let session = match self.named_session(heads) {
             Ok(session) => session,
-            Err(refusal) => return Err((refusal, id)),
+            Err(refusal) => return Taken::Refused(refusal, request_id(&sent).cloned()),
         };
-        let carriage = Carriage { may_ask: accepts.stream, env };
-        let level = session.level();
-        let begun = legacy::begin(&self.core, &session, message, &carriage).keep(reserved);
-        if session.level() != level {
-            self.sessions.save(&session).await.map_err(|refusal| (refusal, id.clone()))?;
+        if let Some(session) = self.sessions.find_here(session, principal) {
+            return self.legacy_begin(session, sent, &carriage, reserved, accepts);
         }
-        Ok(self.legacy_respond(begun, id, session, accepts).await)
+        Taken::Later(Box::pin(async move {
+            match self.sessions.find(session, principal).await {
+                Ok(session) => self.legacy_begin(session, sent, &carriage, reserved, accepts),
+                Err(refusal) => Taken::Refused(refusal, request_id(&sent).cloned()),
+            }
+        }))
     }
 
-    /// Takes the messages of a batch.
-    pub(super) async fn legacy_batch(
-        self: &Arc<Self>,
-        heads: &Heads<'_>,
-        messages: Vec<Result<Message, Malformed>>,
-        principal: &Principal,
-        env: Env,
+    fn legacy_begin<'a>(
+        self: &'a Arc<Self>,
+        session: Arc<LiveSession>,
+        sent: Incoming,
+        carriage: &Carriage,
         reserved: Option<Reserved>,
-    ) -> Answered {
-        let accepts = heads.accepts();
-        if matches!(heads.session, Mirrored::Absent) {
-            let refusal = Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only");
-            return Err((refusal, None));
+        accepts: Accepts,
+    ) -> Taken<'a> {
+        let (id, level) = (request_id(&sent).cloned(), session.level());
+        let begun = match sent {
+            Incoming::One(message) => legacy::begin(&self.core, &session, message, carriage),
+            Incoming::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, carriage),
+        };
+        let begun = begun.keep(reserved);
+        if session.level() == level {
+            return self.legacy_begun(begun, id, session, accepts);
         }
-        let session = self.session(heads, principal).await.map_err(|refusal| (refusal, None))?;
-        let carriage = Carriage { may_ask: accepts.stream, env };
-        let level = session.level();
-        let begun = legacy::begin_batch(&self.core, &session, messages, &carriage).keep(reserved);
-        if session.level() != level {
-            self.sessions.save(&session).await.map_err(|refusal| (refusal, None))?;
-        }
-        Ok(self.legacy_respond(begun, None, session, accepts).await)
+        Taken::Later(Box::pin(async move {
+            match self.sessions.save(&session).await {
+                Ok(()) => self.legacy_begun(begun, id, session, accepts),
+                Err(refusal) => Taken::Refused(refusal, id),
+            }
+        }))
     }
 
-    async fn legacy_respond(
-        self: &Arc<Self>,
+    fn legacy_begun<'a>(
+        &self,
         begun: Begun,
         id: Option<Id>,
         session: Arc<LiveSession>,
         accepts: Accepts,
-    ) -> Response<ResponseBody> {
-        let as_stream = self.as_stream(accepts);
-        let exchange = match begun {
-            Begun::Accepted => return accepted(),
-            Begun::Answer(answer) => return respond(answer, as_stream),
-            Begun::Exchange(exchange) => exchange,
-        };
-        let limits = &self.core.limits;
-        let events = self.sessions.events().clone();
-        let revision = session.revision();
-        let mut call = Attached::new(exchange, session, events, limits.parked_for);
-        match first_event(&mut call, accepts.stream, limits.stream_after).await {
-            Some(Event::Answer(answer)) => respond(answer, as_stream),
-            // A call that was cancelled is not answered: its stream ends without a word. A client that takes no stream is told,
-            // since HTTP has to answer a request with one or the other.
-            Some(Event::Nothing) if accepts.stream => respond_nothing(),
-            Some(Event::Nothing) => {
-                respond(legacy::refuse(id.as_ref(), &Refusal::CANCELLED, revision), false)
+    ) -> Taken<'a> {
+        match begun {
+            Begun::Accepted => Taken::Answered(accepted()),
+            Begun::Answer(answer) => answered(answer, self.as_stream(accepts)),
+            Begun::Exchange(exchange) => {
+                let (events, ask_for) = (self.sessions.events().clone(), self.core.limits.parked_for);
+                Taken::Call(Carried::Legacy(Attached::new(exchange, id, session, events, ask_for)))
             }
-            first => streamed(CallStream::new(call, first, limits.keep_alive)),
         }
     }
 
@@ -226,22 +214,30 @@ impl Inner {
 
     /// Finds the session that a request names, and checks the version that it names.
     async fn session(&self, heads: &Heads<'_>, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
+        self.sessions.find(self.named_session(heads)?, principal).await
+    }
+
+    /// Returns the session that a request names, and checks the version that it names.
+    fn named_session(&self, heads: &Heads<'_>) -> Result<SessionId, Refusal> {
         let id = session_id(heads)?;
         match heads.version {
-            Mirrored::Absent => {}
-            Mirrored::Once(version) => check_version(version, self.core.revisions)?,
-            Mirrored::Repeated => return Err(repeated("MCP-Protocol-Version")),
+            Mirrored::Absent => Ok(id),
+            Mirrored::Once(version) => check_version(version, self.core.revisions).map(|()| id),
+            Mirrored::Repeated => Err(repeated("MCP-Protocol-Version")),
         }
-        self.sessions.find(id, principal).await
     }
 
     /// Refuses what there is only where sessions are.
     fn keeps_sessions(&self) -> Result<(), Refusal> {
         self.core.revisions.newest_of(Era::Legacy).map(drop).ok_or(Refusal::NOT_ALLOWED)
     }
+}
 
-    pub(super) fn as_stream(&self, accepts: Accepts) -> bool {
-        (self.options.always_stream && accepts.stream) || !accepts.json
+/// Returns the id of what is one request.
+fn request_id(sent: &Incoming) -> Option<&Id> {
+    match sent {
+        Incoming::One(message) => id_of(message),
+        Incoming::Batch(_) => None,
     }
 }
 

@@ -25,6 +25,7 @@ mod socket;
 mod sse_pair;
 mod standing;
 mod stream;
+mod taken;
 mod tls;
 mod trail;
 mod websocket;

@@ -6,56 +6,50 @@ use trunkline_protocol::era::{self, Admitted, MirrorHeaders};
 use trunkline_protocol::{Method, Refusal, Request};
 use trunkline_session::Principal;
 
-use super::carry::{argument_value, first_event};
-use super::endpoint::{Answered, Inner, respond, respond_nothing, streamed};
+use super::accept::Accepts;
+use super::carry::{Carried, argument_value};
+use super::endpoint::{Inner, answered, streamed};
 use super::heads::Heads;
-use super::stream::{CallStream, ListenStream};
-use crate::edge::Event;
+use super::stream::ListenStream;
+use super::taken::Taken;
 use crate::edge::modern::{self, Begun};
 use crate::env::Env;
 use crate::unanswered::Reserved;
 
 impl Inner {
-    /// Answers a modern request.
-    pub(super) async fn modern(
-        self: &Arc<Self>,
+    /// Takes a modern request.
+    pub(super) fn modern<'a>(
+        self: &'a Arc<Self>,
         parts: &Parts,
         heads: &Heads<'_>,
         request: Request,
         principal: Principal,
         env: Env,
         reserved: Option<Reserved>,
-    ) -> Answered {
-        let accepts = heads.accepts();
-        let as_stream = self.as_stream(accepts);
-        let id = request.id.clone();
+    ) -> Taken<'a> {
         let admitted = match self.admit(parts, heads, &request) {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(respond(modern::refuse(Some(&id), &refusal), false)),
+            Err(refusal) => return answered(modern::refuse(Some(&request.id), &refusal), false),
         };
         let mut begun = modern::begin(&self.core, request, admitted, principal, env);
         if let Some(reserved) = reserved {
             begun = begun.keep(reserved);
         }
-        if let Begun::Resume(_, future) = begun {
-            begun = future.await;
-        }
-        let mut call = match begun {
-            Begun::Answer(answer) => return Ok(respond(answer, as_stream)),
-            Begun::Listen(_) if !accepts.stream => {
+        self.modern_begun(begun, heads.accepts())
+    }
+
+    fn modern_begun<'a>(self: &'a Arc<Self>, begun: Begun, accepts: Accepts) -> Taken<'a> {
+        match begun {
+            Begun::Call(call) => Taken::Call(Carried::Modern(call)),
+            Begun::Answer(answer) => answered(answer, self.as_stream(accepts)),
+            Begun::Listen(listen) if !accepts.stream => {
                 let refusal = Refusal::NOT_ACCEPTABLE.because("this method needs Accept: text/event-stream");
-                return Err((refusal, Some(id)));
+                Taken::Refused(refusal, Some(listen.id().clone()))
             }
-            Begun::Listen(listen) => return Ok(streamed(ListenStream::new(self.core.clone(), listen))),
-            Begun::Resume(..) => return Err((Refusal::INTERNAL, Some(id))),
-            Begun::Call(call) => call,
-        };
-        let limits = &self.core.limits;
-        match first_event(&mut call, accepts.stream, limits.stream_after).await {
-            Some(Event::Answer(answer)) => Ok(respond(answer, as_stream)),
-            Some(Event::Nothing) if accepts.stream => Ok(respond_nothing()),
-            Some(Event::Nothing) => Err((Refusal::CANCELLED, Some(id))),
-            first => Ok(streamed(CallStream::new(call, first, limits.keep_alive))),
+            Begun::Listen(listen) => Taken::Answered(streamed(ListenStream::new(self.core.clone(), listen))),
+            Begun::Resume(_, future) => {
+                Taken::Later(Box::pin(async move { self.modern_begun(future.await, accepts) }))
+            }
         }
     }
 

@@ -18,8 +18,10 @@ impl HttpService {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::{SinkExt as _, StreamExt as _};
     use http::{Request, StatusCode};
     use http_body_util::BodyExt as _;
+    use hyper_util::rt::TokioIo;
     use serde_json::{Value, json};
     use tower_service::Service as _;
 
@@ -56,5 +58,32 @@ mod tests {
         assert_eq!(router.call(request("/other")).await.unwrap().status(), StatusCode::NOT_FOUND);
         let messages = router.call(request("/messages")).await.unwrap();
         assert_eq!(messages.status(), StatusCode::BAD_REQUEST, "a message needs the session of its stream");
+    }
+
+    #[tokio::test]
+    async fn a_router_takes_websockets_over_where_its_server_lets_it() {
+        let server = Server::new("test").with(Tool::new("hello").run(async || "hi"));
+        let service = server.host(HostOptions::default()).unwrap().http(HttpOptions::default());
+        let router = service.clone().into_router();
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            let answer = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+                router.clone().call(request.map(axum::body::Body::new))
+            });
+            let connection = hyper::server::conn::http1::Builder::new();
+            connection.serve_connection(TokioIo::new(theirs), answer).with_upgrades().await
+        });
+        let (mut socket, _) = tokio_tungstenite::client_async("ws://localhost/ws", ours).await.unwrap();
+        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+        }});
+        let call =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "hello" } });
+        for (message, said) in [(hello, "serverInfo"), (call, r#""text":"hi""#)] {
+            socket.send(message.to_string().into()).await.unwrap();
+            let answer = socket.next().await.unwrap().unwrap().into_text().unwrap();
+            assert!(answer.contains(said), "{answer}");
+        }
+        assert_eq!(service.channels(), 1);
     }
 }

@@ -67,7 +67,10 @@ impl<H> Socket<H> {
     /// Passes on how a write went, and breaks the connection if none has gone anywhere for too long.
     fn noting<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stuck = None;
+            // Nearly always there is nothing to drop.
+            if self.stuck.is_some() {
+                self.stuck = None;
+            }
             return written;
         }
         let within = self.write_within;

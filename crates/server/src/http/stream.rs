@@ -11,7 +11,7 @@ use tokio::time::Sleep;
 use trunkline_protocol::sse;
 use trunkline_session::EventId;
 
-use super::carry::Carry;
+use super::carry::Carried;
 use crate::core::Core;
 use crate::edge::Event;
 use crate::edge::modern::Listen;
@@ -48,15 +48,15 @@ impl KeepAlive {
 }
 
 /// The event stream of one call; it owns the call and drives it from its own polls.
-pub(super) struct CallStream<C> {
-    call: Option<C>,
+pub(super) struct CallStream {
+    call: Option<Carried>,
     first: Option<Event>,
     opened: bool,
     keep_alive: KeepAlive,
 }
 
-impl<C: Carry> CallStream<C> {
-    pub(super) fn new(call: C, first: Option<Event>, keep_alive: Duration) -> Self {
+impl CallStream {
+    pub(super) fn new(call: Carried, first: Option<Event>, keep_alive: Duration) -> Self {
         Self { call: Some(call), first, opened: false, keep_alive: KeepAlive::new(keep_alive) }
     }
 
@@ -81,13 +81,13 @@ impl<C: Carry> CallStream<C> {
         if std::mem::replace(&mut self.opened, true) {
             return;
         }
-        if let Some(id) = self.call.as_mut().and_then(Carry::open_stream) {
+        if let Some(id) = self.call.as_mut().and_then(Carried::open_stream) {
             sse::write_priming(out, &id.to_string(), Some(millis(RETRY)));
         }
     }
 }
 
-impl<C: Carry> Body for CallStream<C> {
+impl Body for CallStream {
     type Data = Bytes;
     type Error = Infallible;
 

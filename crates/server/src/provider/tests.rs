@@ -293,7 +293,7 @@ fn prompts_and_resources_come_from_providers_too() {
     let watch = server.watch(Filter { uris: ["shelf://one".to_owned()].into(), ..Filter::default() });
     shelf.notifier.lock().unwrap().as_ref().unwrap().updated("shelf://one");
     let told = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
-    assert_eq!(told, std::task::Poll::Ready(Change::Updated("shelf://one".to_owned())));
+    assert_eq!(told, std::task::Poll::Ready(Change::Updated("shelf://one".into())));
     shelf.put(&["one", "two"]);
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://two" })).is_ok());
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://deep/x" })).is_ok());

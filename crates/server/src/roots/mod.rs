@@ -42,7 +42,7 @@ impl Context {
     /// As [`Context::ask`]: a client without roots cannot be asked for them.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
         let Some(session) = self.shared().surroundings().session() else {
-            let asked = self.shared().roots.get_or_try_init(|| self.ask(roots().key(KEY))).await;
+            let asked = self.shared().roots().get_or_try_init(|| self.ask(roots().key(KEY))).await;
             return asked.map(|roots| roots.iter().take(MOST_ROOTS).cloned().collect());
         };
         let known = &session.roots;

@@ -173,7 +173,7 @@ impl ServerHandle {
 
     /// Tells whoever watches a resource, or what it is a part of, that its content has changed.
     pub fn notify_updated(&self, uri: impl Into<String>) {
-        self.inner.changes.publish(&Change::Updated(uri.into()));
+        self.inner.changes.publish(&Change::Updated(uri.into().into()));
     }
 
     /// Calls a tool without any transport, as this process and in the newest revision.

@@ -160,7 +160,7 @@ fn every_change_is_told_once() {
     assert_eq!(told(&watching), [Change::Prompts, Change::Resources]);
     server.notify_updated("x:a");
     server.notify_updated("y:a");
-    assert_eq!(told(&watching), [Change::Updated("x:a".to_owned())]);
+    assert_eq!(told(&watching), [Change::Updated("x:a".into())]);
     let remove: [(&dyn Fn() -> bool, Change); 4] = [
         (&|| server.remove_tool("a"), Change::Tools),
         (&|| server.remove_prompt("p"), Change::Prompts),

@@ -89,7 +89,7 @@ impl ToolEntry {
 
     /// Runs the tool; what the handler returns is the future that comes back.
     pub(crate) fn call(&self, call: Call) -> Running {
-        let arguments = call.arguments();
+        let arguments = call.context.shared().arguments();
         if arguments.kind() != JsonKind::Object {
             return refused(Refusal::INVALID_PARAMS.because("`arguments` must be an object"));
         }
@@ -98,11 +98,11 @@ impl ToolEntry {
         {
             return refused(refusal);
         }
-        if let Some(complaint) = self.check.complaint(&arguments) {
+        if let Some(complaint) = self.check.complaint(arguments) {
             return said(complaint);
         }
         let output = self.output.clone();
-        self.run.run(ToolRequest { context: call.context, arguments, check: &self.check, output })
+        self.run.run(ToolRequest { context: call.context, check: &self.check, output })
     }
 }
 

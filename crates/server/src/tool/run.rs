@@ -23,9 +23,14 @@ pub(super) trait RunTool: Send + Sync {
 /// A call whose arguments have passed the checks that come before the handler.
 pub(super) struct ToolRequest<'t> {
     pub(super) context: Context,
-    pub(super) arguments: Raw,
     pub(super) check: &'t ArgumentCheck,
     pub(super) output: Option<Arc<SchemaCheck>>,
+}
+
+impl ToolRequest<'_> {
+    fn arguments(&self) -> &Raw {
+        self.context.shared().arguments()
+    }
 }
 
 /// A handler whose arguments have a type.
@@ -46,11 +51,11 @@ where
     F::Output: IntoToolResult,
 {
     fn run(&self, request: ToolRequest<'_>) -> Running {
-        let arguments = match request.arguments.decode() {
+        let arguments = match request.arguments().decode() {
             Ok(arguments) => arguments,
-            Err(error) => match with_whole_numbers(&request.arguments).map(|whole| whole.decode()) {
+            Err(error) => match with_whole_numbers(request.arguments()).map(|whole| whole.decode()) {
                 Some(Ok(arguments)) => arguments,
-                _ => return said(request.check.explain(&request.arguments, &error)),
+                _ => return said(request.check.explain(request.arguments(), &error)),
             },
         };
         let future = self.function.invoke(request.context, arguments);
@@ -68,7 +73,8 @@ where
     Fut: Future<Output: IntoToolResult> + Send + 'static,
 {
     fn run(&self, request: ToolRequest<'_>) -> Running {
-        let future = (self.0)(request.context, request.arguments);
+        let arguments = request.arguments().clone();
+        let future = (self.0)(request.context, arguments);
         let output = request.output;
         Box::pin(async move { finish(future.await, output.as_deref()) })
     }

@@ -10,7 +10,7 @@ use trunkline_server::session::StateLimits;
 use trunkline_server::{Context, Host, HostOptions, Json, Server, Tool, ToolError};
 
 use crate::support::{
-    Alive, Client, Life, Modern, Peer, Ways, initialize, legacy, service, settle, text, within,
+    Alive, Client, Life, Modern, Peer, initialize, legacy, service, settle, text, ways, within,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -71,7 +71,7 @@ fn host(state_limits: StateLimits) -> Host {
 #[tokio::test(start_paused = true)]
 async fn a_session_needs_no_handle_and_any_caller_finds_its_state_by_one() {
     for kind in ["live", "stored"] {
-        for mut way in Ways::default().open(&host(StateLimits::default())).await {
+        for mut way in ways(&host(StateLimits::default())).await {
             let first = way.structured(kind, &json!({})).await;
             assert_eq!(first["count"], 1, "{} {kind}", way.name);
             let second = way.structured(kind, &json!({})).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use trunkline_server::{Limits, Resource, Server, ServerHandle, Tool};
 
-use crate::support::{Client, Exchange, Peer, host, host_with, legacy, settle};
+use crate::support::{Client, Exchange, Modern, Peer, host, host_with, legacy, settle};
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
@@ -67,6 +67,40 @@ async fn a_standing_stream_tells_each_change_once() {
             assert_eq!(told[0]["params"], json!({ "uri": "test://a" }));
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_all_watch_together_is_bounded_in_both_eras() {
+    // Room for two of these addresses.
+    let host = host_with(&server().1, Limits { watched_bytes: 2 * (64 + 8), ..Limits::default() });
+    let subscribe = legacy(1, "resources/subscribe", json!({ "uri": "test://a" }));
+    let unsubscribe = legacy(2, "resources/unsubscribe", json!({ "uri": "test://a" }));
+    let watch = json!({ "resourceSubscriptions": ["test://b"] });
+    let listen = Modern::new("subscriptions/listen").param("notifications", watch);
+    let one = Client::new(&host).initialized("2025-11-25").await;
+    let other = Client::new(&host).initialized("2025-11-25").await;
+    for _ in 0..3 {
+        assert_eq!(
+            one.post(&subscribe).await.answer().await["result"],
+            json!({}),
+            "once is as often as thrice"
+        );
+    }
+    let mut stream = Client::new(&host).post(&listen.value()).await;
+    assert_eq!(stream.message().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
+    let refused = other.post(&subscribe).await.answer().await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("too many resources"), "{refused}");
+    assert_eq!(Client::new(&host).post(&listen.value()).await.status, 429);
+
+    assert_eq!(one.post(&unsubscribe).await.answer().await["result"], json!({}));
+    assert_eq!(other.post(&subscribe).await.answer().await["result"], json!({}));
+    drop(stream);
+    settle().await;
+    assert_eq!(one.post(&subscribe).await.answer().await["result"], json!({}));
+    other.delete().await;
+    settle().await;
+    let mut stream = Client::new(&host).post(&listen.value()).await;
+    assert!(stream.message().await.is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,8 +14,6 @@ mod batches;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
-mod context;
-#[cfg(test)]
 mod disconnects;
 #[cfg(test)]
 mod ends;

@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use trunkline_server::session::Principal;
+use trunkline_server::transport::process::Process;
 use trunkline_server::transport::{Channel, Lines, Party, WebSocketChannel};
 
 use crate::http_client::{Events, send, to};
@@ -24,50 +25,76 @@ const HEADER: &str = "x-env-path";
 
 /// A client. Dropping it ends the connection, or whatever stands for one.
 pub(crate) enum Line {
-    Channel(Box<dyn Channel>),
-    Sse { address: SocketAddr, messages: String, events: Events },
+    Channel {
+        channel: Box<dyn Channel>,
+        /// The process at the other end, if it is one, which ends with this.
+        _process: Option<Process>,
+    },
+    Sse {
+        address: SocketAddr,
+        messages: String,
+        events: Events,
+    },
     Streamable(Streamable),
 }
 
 /// A client of the endpoint, whose answers all come to one place.
 pub(crate) struct Streamable {
     address: SocketAddr,
+    variable: Option<String>,
     session: Option<String>,
     sender: mpsc::Sender<Value>,
     receiver: mpsc::Receiver<Value>,
 }
 
 impl Line {
+    /// Opens a line on which the client brings its variable, where a transport has a way to.
     pub(crate) async fn open(transport: &str, service: &Service) -> Self {
+        Self::open_as(transport, service, Some(&variable())).await
+    }
+
+    /// Opens a line on which the client brings this variable or none, and one that nobody wants to see.
+    pub(crate) async fn open_as(transport: &str, service: &Service, variable: Option<&str>) -> Self {
+        let mut headers = vec![("x-env-home", "/nowhere")];
+        headers.extend(variable.map(|variable| (HEADER, variable)));
         match transport {
-            "memory" => Self::Channel(Box::new(service.host.connect())),
+            "stdio" => {
+                let (channel, process) = crate::child::open();
+                Self::Channel { channel: Box::new(channel), _process: Some(process) }
+            }
+            "memory" => Self::over(service.host.connect()),
             "lines" => {
                 let (ours, theirs) = (tokio::io::duplex(1 << 16), tokio::io::duplex(1 << 16));
                 serve(service, Lines::new(ours.0, theirs.1, LIMIT));
-                Self::Channel(Box::new(Lines::new(theirs.0, ours.1, LIMIT)))
+                Self::over(Lines::new(theirs.0, ours.1, LIMIT))
             }
             "unix" => {
                 let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
                 let (reader, writer) = ours.into_split();
                 serve(service, Lines::new(reader, writer, LIMIT));
                 let (reader, writer) = theirs.into_split();
-                Self::Channel(Box::new(Lines::new(reader, writer, LIMIT)))
+                Self::over(Lines::new(reader, writer, LIMIT))
             }
             "sse" => {
-                let (events, messages) = open_sse(service.address, &[(HEADER, &variable())]).await;
+                let (events, messages) = open_sse(service.address, &headers).await;
                 Self::Sse { address: service.address, messages, events }
             }
-            "websocket" => Self::Channel(Box::new(open_websocket(service.address).await)),
+            "websocket" => Self::over(open_websocket(service.address, &headers).await),
             _ => {
                 let (sender, receiver) = mpsc::channel(64);
-                Self::Streamable(Streamable { address: service.address, session: None, sender, receiver })
+                let (address, variable) = (service.address, variable.map(str::to_owned));
+                Self::Streamable(Streamable { address, variable, session: None, sender, receiver })
             }
         }
     }
 
+    fn over(channel: impl Channel) -> Self {
+        Self::Channel { channel: Box::new(channel), _process: None }
+    }
+
     pub(crate) async fn send(&mut self, message: &Value) {
         match self {
-            Self::Channel(channel) => {
+            Self::Channel { channel, .. } => {
                 channel.send(&message.to_string());
                 within(poll_fn(|cx| channel.poll_flush(cx))).await.unwrap();
             }
@@ -82,7 +109,7 @@ impl Line {
 
     pub(crate) async fn receive(&mut self) -> Value {
         let message = match self {
-            Self::Channel(channel) => {
+            Self::Channel { channel, .. } => {
                 let message = within(poll_fn(|cx| channel.poll_receive(cx))).await;
                 message.map(|message| serde_json::from_slice(&message.unwrap()).unwrap())
             }
@@ -107,10 +134,15 @@ pub(crate) async fn open_sse(address: SocketAddr, headers: &[(&str, &str)]) -> (
     (events, String::from_utf8(data.to_vec()).unwrap())
 }
 
-pub(crate) async fn open_websocket(address: SocketAddr) -> WebSocketChannel<TcpStream> {
+pub(crate) async fn open_websocket(
+    address: SocketAddr,
+    headers: &[(&'static str, &str)],
+) -> WebSocketChannel<TcpStream> {
     let stream = TcpStream::connect(address).await.unwrap();
     let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
-    request.headers_mut().insert(HEADER, variable().parse().unwrap());
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
     let (socket, response) = tokio_tungstenite::client_async(request, stream).await.unwrap();
     assert_eq!(response.status(), 101);
     WebSocketChannel::new(socket.into_inner(), Party::Client, LIMIT).await
@@ -126,7 +158,10 @@ impl Streamable {
         let mut request = to(self.address, "POST", "/mcp");
         let is_modern = message["params"]["_meta"].is_object();
         if is_modern || message["method"] == "initialize" {
-            request = request.header(HEADER, variable());
+            request = request.header("x-env-home", "/nowhere");
+            if let Some(variable) = &self.variable {
+                request = request.header(HEADER, variable);
+            }
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if message["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some() {

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod caller;
 #[cfg(test)]
+mod child;
+#[cfg(test)]
 mod cookies;
 #[cfg(test)]
 mod features;
@@ -11,6 +13,8 @@ mod features;
 mod http_client;
 #[cfg(test)]
 mod line;
+#[cfg(test)]
+mod look;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 mod service;

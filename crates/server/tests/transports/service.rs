@@ -14,6 +14,8 @@ use trunkline_server::{
     Confirm, Context, EnvPolicy, Host, HostOptions, Limits, Server, ServerHandle, Tool, ToolError, ask,
 };
 
+use crate::look::look;
+
 /// Long enough for any machine, and only ever waited for by a test that fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -94,11 +96,7 @@ impl Service {
     }
 
     pub(crate) async fn start_with(options: HttpOptions, limits: Limits) -> Self {
-        let waiting = Waiting(watch::Sender::new(0));
-        let parts = server(&waiting).handle().unwrap();
-        let names = vec![VARIABLE.to_owned()];
-        let env = EnvPolicy { from_process: names.clone(), from_headers: names };
-        let host = Host::new(parts.clone(), HostOptions { limits, env, ..HostOptions::default() }).unwrap();
+        let (host, parts, waiting) = host(limits);
         let endpoint = host.http(options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -125,6 +123,16 @@ impl Service {
     }
 }
 
+/// Makes the server ready to be served.
+pub(crate) fn host(limits: Limits) -> (Host, ServerHandle, Waiting) {
+    let waiting = Waiting(watch::Sender::new(0));
+    let parts = server(&waiting).handle().unwrap();
+    let names = vec![VARIABLE.to_owned()];
+    let env = EnvPolicy { from_process: names.clone(), from_headers: names };
+    let host = Host::new(parts.clone(), HostOptions { limits, env, ..HostOptions::default() }).unwrap();
+    (host, parts, waiting)
+}
+
 fn server(waiting: &Waiting) -> Server {
     let waiting = waiting.clone();
     Server::new("everywhere")
@@ -146,11 +154,7 @@ fn server(waiting: &Waiting) -> Server {
             state.update(|count| *count += 1);
             Ok(state.get().to_string())
         }))
-        .with(Tool::new("caller").run(async |cx: Context| -> Result<String, ToolError> {
-            let roots: Vec<String> = cx.roots().await?.into_iter().map(|root| root.uri).collect();
-            let variable = cx.env(VARIABLE).is_some_and(|value| value.expose() == variable());
-            Ok(format!("{} {variable} {}", cx.session_id().is_some(), roots.join(",")))
-        }))
+        .with(look())
         .with(Tool::new("wait").run(move || {
             let waiting = waiting.clone();
             async move {

@@ -38,7 +38,14 @@ const ABSOLUTE: Duration = Duration::from_secs(600);
 const MOMENT: Duration = Duration::from_millis(1);
 
 fn limits() -> SessionLimits {
-    SessionLimits { total: 8, per_principal: 3, record_bytes: 1024, idle: IDLE, absolute: ABSOLUTE }
+    SessionLimits {
+        total: 8,
+        per_principal: 3,
+        record_bytes: 1024,
+        total_bytes: 1 << 20,
+        idle: IDLE,
+        absolute: ABSOLUTE,
+    }
 }
 
 fn named(name: &str) -> Principal {

@@ -16,6 +16,7 @@ const LIMITS: SessionLimits = SessionLimits {
     total: 6,
     per_principal: 2,
     record_bytes: 1024,
+    total_bytes: 1 << 30,
     idle: Duration::from_millis(10),
     absolute: Duration::from_millis(35),
 };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
@@ -24,6 +24,8 @@ const EARLIER: Duration = Duration::from_secs(1);
 
 /// The longest that a server is believed to keep a connection.
 const LONGEST_KEEP: Duration = Duration::from_secs(60);
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 /// How requests are sent.
 #[derive(Clone, Debug)]
@@ -173,7 +175,7 @@ impl HttpClient {
 
 /// Reads how long the server keeps a connection that is not used, from `Keep-Alive: timeout=5`.
 fn keep_for(headers: &HeaderMap) -> Duration {
-    let said = headers.get("keep-alive").and_then(|value| value.to_str().ok()).and_then(|value| {
+    let said = headers.get(KEEP_ALIVE).and_then(|value| value.to_str().ok()).and_then(|value| {
         let mut settings = value.split(',').filter_map(|setting| setting.trim().split_once('='));
         settings.find_map(|(name, value)| {
             name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse().ok())?

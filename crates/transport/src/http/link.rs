@@ -34,6 +34,8 @@ pub(crate) struct Link {
     incoming: BytesMut,
     /// What the next read asks for.
     read_bytes: usize,
+    /// Whether more room was made than the next response most likely needs.
+    has_grown: bool,
     /// The head of the request, and its body if that is small.
     outgoing: Vec<u8>,
     /// What a request needs to go through a proxy that reads it.
@@ -69,7 +71,7 @@ impl Link {
             }
         };
         let (incoming, outgoing) = (BytesMut::new(), Vec::new());
-        Ok(Box::new(Self { stream, incoming, read_bytes: READ_BYTES, outgoing, proxied }))
+        Ok(Box::new(Self { stream, incoming, read_bytes: READ_BYTES, has_grown: false, outgoing, proxied }))
     }
 
     /// Sends a request and waits for the head of its response.
@@ -207,6 +209,7 @@ impl Link {
         let room = self.incoming.capacity() - self.incoming.len();
         if room < wanted / 2 || room < expected.min(MOST_READ_BYTES) {
             self.incoming.reserve(wanted);
+            self.has_grown |= wanted > READ_BYTES;
         }
         let room = self.incoming.capacity() - self.incoming.len();
         let count = ready!(pin!(self.stream.read_buf(&mut self.incoming)).poll(cx))?;
@@ -214,6 +217,14 @@ impl Link {
             self.read_bytes = (self.read_bytes * 2).min(MOST_READ_BYTES);
         }
         Poll::Ready(Ok(count))
+    }
+
+    /// Gives back the room that a large response needed, since a connection may rest for long.
+    pub(super) fn rest(&mut self) {
+        if self.has_grown && self.incoming.is_empty() {
+            self.incoming = BytesMut::new();
+            self.has_grown = false;
+        }
     }
 
     /// Returns what was read and belongs to nobody yet.

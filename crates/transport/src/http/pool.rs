@@ -76,8 +76,9 @@ impl Pool {
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
-    pub(super) fn give(self: &Arc<Self>, link: Box<Link>, keep: Duration) {
+    pub(super) fn give(self: &Arc<Self>, mut link: Box<Link>, keep: Duration) {
         if !keep.is_zero() {
+            link.rest();
             self.keep(Kept::Free(link), keep);
         }
     }

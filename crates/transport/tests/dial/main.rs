@@ -1,6 +1,8 @@
 //! Reaching servers that behave, and servers that do not.
 
 #[cfg(test)]
+mod exchange;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod proxy;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -10,7 +11,7 @@ use trunkline_transport::Url;
 use trunkline_transport::dial::{DialOptions, Dialer, Proxies};
 use trunkline_transport::http::{HeaderLines, HttpClient, HttpError, HttpOptions, HttpRequest, Reach};
 
-use crate::scripted::{read_request, serve};
+use crate::scripted::{LONG, read_request, serve};
 
 /// A server with a certificate that nobody's authority signed, and the file that makes it trusted.
 async fn server() -> (Url, PathBuf) {
@@ -98,7 +99,7 @@ async fn a_request_that_had_to_wait_within_tls_leaves_in_the_end() {
     let (url, file) = server().await;
     // One task may do only so much in one turn, and then what it writes stays within TLS until the next.
     let requests = (0..100).map(|_| get(&url, Some(file.clone())));
-    for body in futures_util::future::join_all(requests).await {
+    for body in timeout(LONG, futures_util::future::join_all(requests)).await.unwrap() {
         assert_eq!(body.unwrap(), "ok");
     }
     std::fs::remove_file(file).unwrap();

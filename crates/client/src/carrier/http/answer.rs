@@ -1,7 +1,7 @@
 //! What a response is by its head alone, before its body is read.
 
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use trunkline_protocol::shorten;
 
 use super::head::{Media, media};
@@ -39,7 +39,7 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, session: InSession)
             _ => Answer::Lost(loss),
         };
     }
-    if headers.get("content-encoding").is_some_and(|encoding| encoding != "identity") {
+    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Answer::Lost(malformed(
             "the server compressed its response, which nobody asked for".to_owned(),
         ));

@@ -140,7 +140,12 @@ pub(super) enum Media {
 
 /// Reads `Content-Type`, whatever parameters it has.
 pub(super) fn media(headers: &HeaderMap) -> Media {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = headers.get(CONTENT_TYPE);
+    // What nearly every server says.
+    if kind.is_some_and(|kind| kind == JSON) {
+        return Media::Json;
+    }
+    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim() {
         kind if kind.eq_ignore_ascii_case("application/json") => Media::Json,
         kind if kind.eq_ignore_ascii_case("text/event-stream") => Media::Events,

@@ -5,6 +5,7 @@
 //! notification.
 
 mod answer;
+mod closing;
 mod endpoint;
 mod events;
 mod head;
@@ -19,7 +20,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use futures_util::stream::{self, StreamExt as _};
 use trunkline_protocol::envelope::Bounds;
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
@@ -27,9 +27,10 @@ use trunkline_transport::http::OtherOrigin;
 
 pub(crate) use self::answer::refusal;
 pub(crate) use self::head::Headers;
+pub(super) use self::reply::Replies;
 use self::shared::Shared;
 pub(crate) use self::sse_pair::SsePair;
-use super::{Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+use super::{Aside, Carrier, Exchange, Loss, Outgoing, Posted};
 
 /// Why nothing is sent any more.
 const CLOSED: &str = "the connection was closed";
@@ -70,12 +71,7 @@ impl HttpCarrier {
 
 impl Carrier for HttpCarrier {
     fn request(&self, outgoing: Outgoing) -> Exchange {
-        let lost = |loss| stream::once(std::future::ready(Arrived::Lost(loss)));
-        if self.shared.is_over() {
-            return Exchange::new(lost(Loss::not_reached(CLOSED)));
-        }
-        let replies = reply::replies(self.shared.clone(), outgoing).take_until(self.shared.over());
-        Exchange::new(replies.chain(lost(Loss::may_have_reached(CLOSED))))
+        Exchange::over_http(Replies::new(self.shared.clone(), outgoing))
     }
 
     fn post(&self, posted: Posted) -> BoxFuture<'static, Result<(), Loss>> {

@@ -1,13 +1,18 @@
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
+use futures_util::stream::unfold;
 use tokio::sync::OwnedSemaphorePermit;
 use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
+use super::CLOSED;
 use super::answer::{Answer, InSession, explain, malformed};
+use super::closing::Place;
 use super::events::{Events, Next};
 use super::head::{Media, media};
 use super::resumption::Resumption;
@@ -24,13 +29,50 @@ const MOST_EMPTY: u32 = 1000;
 /// How much of a body that is no JSON is read, for people.
 const EXCERPT_BYTES: usize = 2048;
 
-/// Makes the stream of everything that the server says within one request. Nothing is sent before it is polled.
-pub(super) fn replies(shared: Arc<Shared>, outgoing: Outgoing) -> impl Stream<Item = Arrived> + Send {
-    futures_util::stream::unfold(Stage::Unsent(shared, outgoing), async |stage| match stage {
-        Stage::Unsent(shared, outgoing) => Some(begin(shared, outgoing).await),
-        Stage::Streaming(reply) => Some(reply.next().await),
-        Stage::Over => None,
-    })
+/// Everything that the server says within one request. Nothing is sent before it is polled.
+pub(in crate::carrier) struct Replies {
+    arrivals: Pin<Box<dyn Stream<Item = Arrived> + Send>>,
+    shared: Arc<Shared>,
+    has_begun: bool,
+    /// Where the end of the connection is waited for.
+    place: Place,
+}
+
+impl Replies {
+    pub(super) fn new(shared: Arc<Shared>, outgoing: Outgoing) -> Self {
+        let arrivals = unfold(Stage::Unsent(shared.clone(), outgoing), async |stage| match stage {
+            Stage::Unsent(shared, outgoing) => Some(begin(shared, outgoing).await),
+            Stage::Streaming(reply) => Some(reply.next().await),
+            Stage::Over => None,
+        });
+        Self { arrivals: Box::pin(arrivals), shared, has_begun: false, place: Place::default() }
+    }
+
+    /// Polls for what the server says next; `None` if it says nothing any more.
+    pub(in crate::carrier) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
+        if self.shared.is_over() {
+            return Poll::Ready(Some(self.closed()));
+        }
+        self.has_begun = true;
+        if let Poll::Ready(arrived) = self.arrivals.as_mut().poll_next(cx) {
+            return Poll::Ready(arrived);
+        }
+        if self.shared.closing.wait(&mut self.place, cx.waker()) {
+            return Poll::Ready(Some(self.closed()));
+        }
+        Poll::Pending
+    }
+
+    fn closed(&self) -> Arrived {
+        let loss = if self.has_begun { Loss::may_have_reached } else { Loss::not_reached };
+        Arrived::Lost(loss(CLOSED))
+    }
+}
+
+impl Drop for Replies {
+    fn drop(&mut self) {
+        self.shared.closing.leave(&mut self.place);
+    }
 }
 
 /// How far a request is.
@@ -42,8 +84,11 @@ enum Stage {
 
 /// Sends a request, and waits for the first thing that is said.
 async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
-    // Nobody closes the semaphore.
-    let permit = shared.places.clone().acquire_owned().await.ok();
+    let permit = match shared.places.clone().try_acquire_owned() {
+        Ok(permit) => Some(permit),
+        // Nobody closes the semaphore.
+        Err(_) => Box::pin(shared.places.clone().acquire_owned()).await.ok(),
+    };
     if outgoing.needs_listener()
         && let Some(listening) = shared.until_listening()
     {

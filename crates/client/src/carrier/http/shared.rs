@@ -16,6 +16,7 @@ use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OtherOrigi
 
 use super::HttpLimits;
 use super::answer::{self, Answer, InSession, explain};
+use super::closing::Closing;
 use super::endpoint::Endpoint;
 use super::events::Events;
 use super::head::{self, Headers};
@@ -55,7 +56,7 @@ pub(super) struct Shared {
     stream_headers: HeaderLines,
     state: Mutex<State>,
     /// Whether the client has closed the connection, by which every request ends.
-    over: watch::Sender<bool>,
+    pub(super) closing: Closing,
 }
 
 #[derive(Default)]
@@ -114,22 +115,13 @@ impl Shared {
             post_headers: headers.post().into(),
             stream_headers: headers.stream().into(),
             state: Mutex::default(),
-            over: watch::Sender::new(false),
+            closing: Closing::default(),
         })
     }
 
     /// Reports whether the connection was closed.
     pub(super) fn is_over(&self) -> bool {
-        *self.over.borrow()
-    }
-
-    /// Waits until the connection is closed.
-    pub(super) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut over = self.over.subscribe();
-        async move {
-            // Whoever waits holds what sends, so that this ends by the value alone.
-            let _ = over.wait_for(|over| *over).await;
-        }
+        self.closing.is_over()
     }
 
     /// Sends a request of the protocol and judges the head of its response.
@@ -302,7 +294,7 @@ impl Shared {
 
     /// Ends the session and everything that belongs to it, in an orderly way.
     pub(super) async fn close(&self) {
-        self.over.send_replace(true);
+        self.closing.close();
         let beside = std::mem::take(&mut self.lock().beside);
         let _ = timeout(LAST_WORDS_WITHIN, beside.join_all()).await;
         if let Some(headers) = self.parting() {

@@ -192,9 +192,7 @@ fn at_the_edge(
         }
         Method::ResourcesUnsubscribe => {
             let uri = watched_uri(core, request)?;
-            session.watch(&*core.handler).update(|filter| {
-                filter.uris.remove(&uri);
-            });
+            session.watch(&*core.handler).watch_no_longer(&uri);
         }
         _ => return Ok(None),
     }
@@ -256,17 +254,8 @@ async fn subscribe(core: Arc<Core>, session: Arc<LiveSession>, uri: String) -> R
         let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.because(problem));
     }
-    let mut full = false;
-    session.watch(&*core.handler).update(|filter| {
-        if filter.uris.insert(uri.clone()) && filter.is_too_large() {
-            filter.uris.remove(&uri);
-            full = true;
-        }
-    });
-    match full {
-        true => Err(Refusal::INVALID_PARAMS.because("the session watches too many resources")),
-        false => Ok(Outcome::Done(Reply::Empty)),
-    }
+    session.watch(&*core.handler).watch_too(&uri, &core.watched)?;
+    Ok(Outcome::Done(Reply::Empty))
 }
 
 fn notified(session: &LiveSession, note: &Notification) {

@@ -31,8 +31,9 @@ pub(crate) struct LegacyCall {
     questions: Vec<Id>,
     /// Made with the first page that is asked for.
     pages: Option<Pages>,
-    /// How the call ended, while there is still something to be said before that.
-    ended: Option<Result<Outcome, Refusal>>,
+    /// How the call ended, while there is still something to be said before that. Boxed, since that is rare and every call is
+    /// moved.
+    ended: Option<Box<Result<Outcome, Refusal>>>,
     in_flight: InFlight,
 }
 
@@ -200,7 +201,7 @@ impl Exchange for LegacyCall {
                 return Poll::Ready(Event::Message(message));
             }
             if let Some(outcome) = self.ended.take() {
-                return Poll::Ready(Event::Answer(self.finish(outcome)));
+                return Poll::Ready(Event::Answer(self.finish(*outcome)));
             }
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
             let step = running.poll_step(cx);
@@ -223,7 +224,10 @@ impl Exchange for LegacyCall {
                 }
                 Step::Done(outcome) => {
                     self.complete_pages(&[]);
-                    self.ended = Some(outcome);
+                    if self.outgoing.is_empty() {
+                        return Poll::Ready(Event::Answer(self.finish(outcome)));
+                    }
+                    self.ended = Some(Box::new(outcome));
                 }
                 Step::Cancelled => {
                     self.running = None;

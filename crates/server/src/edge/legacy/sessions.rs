@@ -1,3 +1,4 @@
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub(crate) struct Sessions {
     core: Arc<Core>,
     store: Arc<dyn SessionStore>,
     events: Arc<dyn EventStore>,
-    live: DashMap<SessionId, Arc<LiveSession>>,
+    live: DashMap<SessionId, Arc<LiveSession>, BuildHasherDefault<RandomBits>>,
     limits: SessionLimits,
 }
 
@@ -30,7 +31,7 @@ impl Sessions {
         events: Arc<dyn EventStore>,
         limits: SessionLimits,
     ) -> Self {
-        Self { core, store, events, live: DashMap::new(), limits }
+        Self { core, store, events, live: DashMap::default(), limits }
     }
 
     pub(crate) fn events(&self) -> &Arc<dyn EventStore> {
@@ -63,6 +64,19 @@ impl Sessions {
         }
         self.store.create(record.clone(), now).await.map_err(|error| refuse(&error))?;
         Ok(record)
+    }
+
+    /// Finds the session of a request, if it is that principal's and nobody has to be asked or told about it.
+    pub(crate) fn find_here(&self, id: SessionId, principal: &Principal) -> Option<Arc<LiveSession>> {
+        let now = now();
+        let session = self.live.get(&id)?.value().clone();
+        let is_known = session.principal() == principal
+            && !self.is_over(&session, now)
+            && now.since(session.told_store()) < self.told_every();
+        is_known.then(|| {
+            session.use_now(now);
+            session
+        })
     }
 
     /// Finds the session of a request, if it is that principal's.
@@ -180,6 +194,26 @@ impl Sessions {
             session.end();
         }
         self.events.forget(id);
+    }
+}
+
+/// Takes an id for its own hash. Its bits are random, and no client chooses those of a session that there is.
+#[derive(Default)]
+struct RandomBits(u64);
+
+impl Hasher for RandomBits {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, bits: u128) {
+        self.0 = (bits >> 64) as u64 ^ bits as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -10,6 +10,7 @@ use trunkline_session::Principal;
 use crate::change::{Change, Filter, Subscription};
 use crate::core::Core;
 use crate::tally::Share;
+use crate::watched::WatchedRoom;
 
 /// A standing stream of changes.
 pub(crate) struct Listen {
@@ -18,6 +19,7 @@ pub(crate) struct Listen {
     filter: Filter,
     subscription: Subscription,
     _share: Share,
+    _room: WatchedRoom,
 }
 
 impl Listen {
@@ -44,9 +46,13 @@ impl Listen {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let share = core.listens.take(principal).ok_or(Refusal::TOO_MANY)?;
+        let mut room = core.watched.room();
+        if !filter.uris.iter().all(|uri| room.take(uri)) {
+            return Err(Refusal::TOO_MANY.because("too many resources are watched; try again later"));
+        }
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
         let subscription = core.handler.watch(filter.clone());
-        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription, _share: share })
+        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription, _share: share, _room: room })
     }
 
     pub(crate) fn id(&self) -> &Id {

@@ -124,8 +124,8 @@ fn begin_call(
     let caller = Caller {
         principal: principal.clone(),
         revision: admitted.revision,
-        capabilities: admitted.claim.capabilities,
-        client: admitted.claim.client,
+        capabilities: admitted.capabilities,
+        client: admitted.client,
         request_id: Some(id.clone()),
         session: None,
         bag: None,

@@ -206,7 +206,7 @@ fn named_session(query: &str) -> Result<Option<SessionId>, Refusal> {
 fn legible(bytes: Bytes, bounds: envelope::Bounds) -> Result<Option<Id>, (Refusal, Option<Id>)> {
     match envelope::read(bytes, bounds) {
         Err(Malformed { refusal, id }) => Err((refusal, id)),
-        Ok(envelope::Incoming::One(message)) => Ok(super::endpoint::id_of(message)),
+        Ok(envelope::Incoming::One(message)) => Ok(super::endpoint::id_of(&message).cloned()),
         Ok(envelope::Incoming::Batch(_)) => Ok(None),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use self::message::{
     Modern, code, legacy, legacy_tool, note, outcome, questions, response, state, text, tool_text,
 };
 pub(crate) use self::peer::Peer;
-pub(crate) use self::way::{Way, Ways};
+pub(crate) use self::way::ways;
 
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
 const DEADLINE: Duration = Duration::from_secs(3600);

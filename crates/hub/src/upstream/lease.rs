@@ -1,22 +1,18 @@
 //! Finding a connection for somebody, or making one.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
-use trunkline_client::{Client, Error, Limits};
-use trunkline_config::{Reach, ServerConfig, Share};
-use trunkline_protocol::model::Implementation;
 
-use super::connection::{Asides, Connection, Lease, Who};
-use super::desk::{Attempt, Desk, Done, Phase};
-use super::input::{InputSet, SessionInput};
+use super::Upstream;
+use super::connection::{Connection, Lease, Who};
+use super::desk::{Attempt, Desk, Done};
+use super::input::InputSet;
 use super::party::{Party, Place};
-use super::roots::{Fits, SessionRoots};
-use super::state::{Failure, Known, Unavailable};
-use super::{Upstream, mind};
-use crate::trail::{Trail, VIA};
+use super::roots::Fits;
+use super::state::{Failure, Unavailable};
 
 /// How a connection for somebody stands.
 enum Look {
@@ -234,166 +230,6 @@ impl Upstream {
             None => Err(Unavailable::Full(most)),
         }
     }
-
-    /// Begins to connect.
-    pub(super) fn start(
-        self: &Arc<Self>,
-        desk: &mut Desk,
-        place: Place,
-        party: Option<&Party>,
-    ) -> watch::Receiver<Option<Done>> {
-        let (number, config) = (desk.next_attempt(), self.config.load_full());
-        let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
-        let roots = SessionRoots::new(known, self.options.limits.roots_within, self.asks_roots.clone());
-        tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
-        let asides = Asides { roots, pages: Arc::default() };
-        let connecting = self.connect(&config, place.input, asides.clone());
-        let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
-        let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
-        let (tell, done) = watch::channel(None);
-        let who = place.who.clone();
-        let task = tokio::spawn(async move {
-            let broken = Broken { upstream: weak.clone(), number };
-            let outcome = connecting.await;
-            let Some(upstream) = weak.upgrade() else { return };
-            let done = upstream.connected(number, outcome, asides, |known| match &party {
-                Some(party) => party.place(share, Some(known)),
-                None => place_of_hub(who, share, known),
-            });
-            tell.send_replace(Some(done));
-            drop(broken);
-            // Told after everybody who waits can see the outcome.
-            upstream.beat();
-        });
-        let attempt = Attempt { number, place, roots: digest, done: done.clone(), task: task.abort_handle() };
-        desk.attempts.push(attempt);
-        done
-    }
-
-    fn connect(
-        &self,
-        config: &ServerConfig,
-        input: InputSet,
-        Asides { roots, pages }: Asides,
-    ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
-        let limits = &self.options.limits;
-        let builder = Client::builder()
-            .identity(Implementation::clone(&self.options.client_identity))
-            .limits(Limits {
-                message_bytes: limits.message_bytes,
-                items: limits.list_items,
-                list_bytes: limits.list_bytes,
-                // Results are kept by whoever asked for them; here they would be kept twice.
-                cached: 0,
-                // How long a call may take is said with each, since that may change while a connection is there.
-                ..Limits::default()
-            })
-            .list_meta(VIA, Trail::default().and(&self.hub))
-            .input(SessionInput { capabilities: input.capabilities(), roots, pages });
-        let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
-        Box::pin(async move {
-            if let Some(name) = &config.unset {
-                return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
-            }
-            // Two programs of one server would be at odds over its port or its files.
-            let predecessor = predecessor.upgrade();
-            if let Some(program) =
-                predecessor.filter(|before| matches!(before.config().reach, Reach::Program(_)))
-            {
-                program.gone().await;
-            }
-            options.connector.connect(&config, builder).await
-        })
-    }
-
-    /// Takes over what came of an attempt.
-    fn connected(
-        self: &Arc<Self>,
-        number: u64,
-        outcome: Result<Client, Error>,
-        asides: Asides,
-        place: impl FnOnce(&Known) -> Place,
-    ) -> Done {
-        let mut desk = self.lock();
-        desk.attempts.retain(|attempt| attempt.number != number);
-        let client = match outcome {
-            Ok(client) if desk.phase == Phase::Open => client,
-            Ok(client) => {
-                drop(desk);
-                tokio::spawn(client.close());
-                return Err(Failure::lost("it was disconnected meanwhile".to_owned()));
-            }
-            Err(error) => {
-                drop(desk);
-                return Err(self.failed(&error));
-            }
-        };
-        let known = Arc::new(Known::of(&client.server()));
-        let Place { who, input } = place(&known);
-        tracing::info!(server = %self.name, revision = %known.revision, "connected");
-        desk.known = Some(known);
-        (desk.failure, desk.is_resting) = (None, false);
-        desk.starts += 1;
-        let twin = desk.usable().find(|twin| twin.who() == who && twin.input == input).cloned();
-        if let Some(twin) = twin.filter(|_| who == Who::Everybody) {
-            // Two made it at one time where one is enough.
-            drop(desk);
-            tokio::spawn(client.close());
-            return Ok(twin);
-        }
-        let connection = Connection::new(client, who, input, asides);
-        // One that nobody has needed is not needed from here on.
-        desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
-        desk.connections.push(connection.clone());
-        drop(desk);
-        mind::spawn(self, &connection);
-        Ok(connection)
-    }
-
-    fn failed(&self, error: &Error) -> Failure {
-        self.note_failure(Failure::of(error, &self.config().reach))
-    }
-
-    fn note_failure(&self, failure: Failure) -> Failure {
-        tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
-        let lost_offers = self.change(|desk| {
-            desk.backoff.failed(Instant::now(), &self.options.limits);
-            desk.fail(failure.clone())
-        });
-        if lost_offers {
-            (self.tell)(super::Told::Offers(super::Lists::NONE));
-        }
-        failure
-    }
-}
-
-/// Ends an attempt that comes to nothing because whoever connects panics, as one that failed.
-struct Broken {
-    upstream: Weak<Upstream>,
-    number: u64,
-}
-
-impl Drop for Broken {
-    fn drop(&mut self) {
-        let Some(upstream) = self.upstream.upgrade() else { return };
-        let is_left = {
-            let mut desk = upstream.lock();
-            let before = desk.attempts.len();
-            desk.attempts.retain(|attempt| attempt.number != self.number);
-            desk.attempts.len() < before
-        };
-        // One that was taken over or given up is not here any more.
-        if is_left {
-            upstream.note_failure(Failure::broken());
-        }
-    }
-}
-
-/// Returns the place of a connection that the hub made by itself: before anybody needed it, or to watch for somebody.
-fn place_of_hub(who: Who, share: Share, known: &Known) -> Place {
-    let is_everybodys = share == Share::All || (share == Share::Principal && !known.keeps_sessions);
-    let who = if is_everybodys { Who::Everybody } else { who };
-    Place { who, input: InputSet::default() }
 }
 
 /// Chooses the connection over which the hub itself speaks: rather one that is nobody's own.

@@ -115,7 +115,13 @@ impl Watched {
                         // It may be switched on again.
                         server.tell_missed(&self.who, &wishes, &told);
                     }
-                    _ = lease.client().closed() => return Over::Lost,
+                    _ = lease.client().closed() => {
+                        // Nobody else may have seen it yet, and then the same one would be found again.
+                        if let Some(server) = self.upstream.upgrade() {
+                            server.note_if_lost(lease.connection());
+                        }
+                        return Over::Lost;
+                    }
                     // Whoever listens must not keep it from ending.
                     () = lease.connection().closing() => return Over::Lost,
                     change = ears.next() => {

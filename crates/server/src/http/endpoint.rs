@@ -103,7 +103,7 @@ impl HttpService {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
         let heads = Heads::read(&parts.headers);
         let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
-        Some(refused(&self.inner.warned.refuse(foreign, &heads), None, spoken_by(&heads)))
+        Some(refused(&self.inner.warned.refuse(foreign), None, spoken_by(&heads)))
     }
 
     /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
@@ -170,7 +170,7 @@ impl Inner {
         let heads = Heads::read(&parts.headers);
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
         if let Err(foreign) = guard::check(&heads, parts.uri.authority(), hosts, origins) {
-            return refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads));
+            return refused(&self.warned.refuse(foreign), None, spoken_by(&heads));
         }
         if parts.method != Method::POST || parts.uri.path() != self.options.path {
             // Boxed, or every call would have room for it in its own future, which is moved before it runs.

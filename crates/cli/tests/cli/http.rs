@@ -145,14 +145,13 @@ fn a_name_and_an_origin_that_are_refused_are_told_once_with_the_reason() {
     }
     running.signal(Signal::TERM);
     let said = running.wait().stderr;
-    for (value, reason) in [
-        ("one.example", "its Host is not one that clients may reach this server by"),
-        ("http://one.example", "its Origin is not one whose pages may call"),
+    for reason in [
+        "its Host is not one that clients may reach this server by",
+        "its Origin is not one whose pages may call",
     ] {
         assert_eq!(said.matches(reason).count(), 1, "{said}");
-        assert!(said.lines().any(|line| line.contains(reason) && line.contains(value)), "{said}");
     }
-    assert!(!said.contains("two.example"), "{said}");
+    assert!(!said.contains(".example"), "what a peer says is not logged: {said}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl HttpService {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
         let heads = Heads::read(&parts.headers);
         let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
-        Some(refused(&self.inner.warned.refuse(foreign, &heads), None, spoken_by(&heads)))
+        Some(refused(&self.inner.warned.refuse(foreign), None, spoken_by(&heads)))
     }
 
     /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
@@ -209,9 +209,7 @@ impl Inner {
             }
             // Boxed, or every call would have room for it in its own future, which is moved before it runs.
             Err(Aside::Other) => Box::pin(self.answer_other(&parts, &heads, body)).await,
-            Err(Aside::Foreign(foreign)) => {
-                refused(&self.warned.refuse(foreign, &heads), None, spoken_by(&heads))
-            }
+            Err(Aside::Foreign(foreign)) => refused(&self.warned.refuse(foreign), None, spoken_by(&heads)),
             Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
         };
         if !matches!(heads.origin, Mirrored::Absent) {

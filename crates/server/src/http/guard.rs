@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::uri::Authority;
+use trunkline_protocol::Refusal;
 use trunkline_protocol::era::Mirrored;
-use trunkline_protocol::{Refusal, shorten};
 
 use super::heads::Heads;
 
@@ -170,26 +170,15 @@ pub(super) struct Warned {
 }
 
 impl Warned {
-    /// Returns what whoever sent such a request is told.
+    /// Returns what whoever sent such a request is told. The log has the reason and not the value, which is the peer's.
     #[cold]
-    pub(super) fn refuse(&self, foreign: Foreign, heads: &Heads<'_>) -> Refusal {
-        let (warned, given) = match foreign {
-            Foreign::Host => (&self.host, heads.host),
-            Foreign::Origin => (&self.origin, heads.origin),
+    pub(super) fn refuse(&self, foreign: Foreign) -> Refusal {
+        let (warned, reason) = match foreign {
+            Foreign::Host => (&self.host, "its Host is not one that clients may reach this server by"),
+            Foreign::Origin => (&self.origin, "its Origin is not one whose pages may call"),
         };
         if !warned.swap(true, Ordering::Relaxed) {
-            let given = single(given).map_or("several or no text", |given| given.unwrap_or("none"));
-            let given = shorten(given);
-            match foreign {
-                Foreign::Host => tracing::warn!(
-                    host = ?given,
-                    "refused a request: its Host is not one that clients may reach this server by; further ones are not told"
-                ),
-                Foreign::Origin => tracing::warn!(
-                    origin = ?given,
-                    "refused a request: its Origin is not one whose pages may call; further ones are not told"
-                ),
-            }
+            tracing::warn!("refused a request: {reason}; further ones are not told");
         }
         Refusal::FORBIDDEN_ORIGIN
     }

@@ -22,6 +22,8 @@ mod received;
 mod session;
 mod subscribe;
 mod tools;
+#[cfg(test)]
+mod wakes;
 
 pub use futures_util::future::BoxFuture;
 pub use trunkline_protocol as protocol;

@@ -56,33 +56,20 @@ impl<T> Mailbox<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Counted(AtomicUsize);
-
-    impl Wake for Counted {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::wakes::Wakes;
 
     #[test]
     fn whoever_finds_nothing_is_woken_once_by_the_next_change() {
-        let counted = Arc::<Counted>::default();
-        let waker = Waker::from(counted.clone());
+        let (waker, wakes) = Wakes::counted();
         let mut cx = Context::from_waker(&waker);
         let mailbox = Mailbox::new(Vec::new());
         assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Pending::<i32>);
         mailbox.look(|content| content.push(1));
-        assert_eq!(counted.0.load(Ordering::SeqCst), 0);
+        assert_eq!(wakes.count(), 0);
         mailbox.change(|content| content.push(2));
         mailbox.change(|content| content.push(3));
-        assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+        assert_eq!(wakes.count(), 1);
         assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Ready(3));
     }
 }

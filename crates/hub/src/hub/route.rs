@@ -28,12 +28,14 @@ impl Inner {
         if !self.is_offered(call.method) {
             return Routed::Answer(ready(Err(Refusal::METHOD_NOT_FOUND)));
         }
+        // What is called by its name is on a list, on which nothing is that leads back here.
+        let is_listed = matches!(call.method, Method::ToolsCall | Method::PromptsGet);
+        if !is_listed && let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
+            return refused(refusal);
+        }
         match call.method {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
-                if let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
-                    return refused(refusal);
-                }
                 self.note_asked();
                 // Whoever was never listed is waited for, and then the list is whole.
                 let unlisted = self.unlisted_for(&call);
@@ -87,9 +89,6 @@ impl Inner {
     }
 
     fn read_resource(&self, registry: &Snapshot, call: Call) -> Routed {
-        if let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
-            return refused(refusal);
-        }
         let uri = match call.params().text("uri") {
             Ok(uri) => uri,
             Err(refusal) => return refused(refusal),
@@ -117,9 +116,6 @@ impl Inner {
 
     /// Asks whoever has the prompt or the template, under the name that it has there.
     fn complete(&self, registry: &Snapshot, call: Call) -> Routed {
-        if let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
-            return refused(refusal);
-        }
         let reference = call.params().get("ref").and_then(|raw| raw.members().ok());
         let Some(mut reference) = reference else {
             return refused(Refusal::INVALID_PARAMS.because("`ref` must be an object"));

@@ -147,19 +147,22 @@ async fn who_waits_in_vain_ends_nobody_elses_watch() {
     assert_eq!(next(&mut changes).await, updated("s:day"));
 }
 
+/// A modern server that promises to tell of everything it is asked for.
+fn listening(peer: &Peer, message: &Value) -> Says {
+    if message["method"] == "subscriptions/listen" {
+        let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
+        let promised = &message["params"]["notifications"];
+        peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": { "_meta": meta, "notifications": promised } }));
+        return Says::Nothing;
+    }
+    watchable(message)
+}
+
 #[tokio::test]
 async fn more_than_can_be_watched_leaves_what_is_watched() {
     let town = Town::default();
-    let (server, opener) = script(|peer, message| {
-        if message["method"] == "subscriptions/listen" {
-            let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
-            let promised = &message["params"]["notifications"];
-            peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-                "params": { "_meta": meta, "notifications": promised } }));
-            return Says::Nothing;
-        }
-        watchable(message)
-    });
+    let (server, opener) = script(listening);
     town.script("s", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("s")])).await;
@@ -231,16 +234,7 @@ async fn what_one_principal_watches_is_nothing_to_the_others() {
 #[tokio::test]
 async fn one_principal_cannot_use_up_what_the_others_may_watch() {
     let town = Town::default();
-    let (_, opener) = script(|peer, message| {
-        if message["method"] == "subscriptions/listen" {
-            let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
-            let promised = &message["params"]["notifications"];
-            peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-                "params": { "_meta": meta, "notifications": promised } }));
-            return Says::Nothing;
-        }
-        watchable(message)
-    });
+    let (_, opener) = script(listening);
     town.script("s", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("s")])).await;

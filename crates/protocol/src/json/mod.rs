@@ -4,6 +4,7 @@
 //! one object are refused, because two readers of one message must never see two different things.
 
 mod distinct;
+mod key;
 mod members;
 mod raw;
 mod scan;

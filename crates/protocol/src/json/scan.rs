@@ -1,9 +1,9 @@
 use std::borrow::Cow;
-use std::ops::Deref;
 
 use bytestring::ByteString;
 
 use super::Raw;
+use super::key::Key;
 use super::writer::{first_in_word, first_special};
 
 /// Walks a JSON text once, checking its grammar and handing out its values as they are.
@@ -25,49 +25,6 @@ pub(crate) struct Scanner<'a> {
     /// Whether the latest string holds an escape.
     escaped: bool,
     failure: Option<ScanError>,
-}
-
-/// A key of an object.
-pub(crate) enum Key<'a> {
-    /// One of those that were expected.
-    Known(&'static str),
-    /// Any other, or one that is written in another way than programs do.
-    Other(Cow<'a, str>),
-}
-
-impl Key<'_> {
-    /// Returns the key as a shared string; one that is known need not count a reference.
-    #[inline]
-    pub(crate) fn share(self, message: &ByteString) -> ByteString {
-        match self {
-            Self::Known(key) => ByteString::from_static(key),
-            Self::Other(Cow::Borrowed(key)) => message.slice_ref(key),
-            Self::Other(Cow::Owned(key)) => key.into(),
-        }
-    }
-}
-
-impl<'a> Key<'a> {
-    /// Returns the key as what was read.
-    #[inline]
-    pub(crate) fn read(self) -> Cow<'a, str> {
-        match self {
-            Self::Known(key) => Cow::Borrowed(key),
-            Self::Other(key) => key,
-        }
-    }
-}
-
-impl Deref for Key<'_> {
-    type Target = str;
-
-    #[inline]
-    fn deref(&self) -> &str {
-        match self {
-            Self::Known(key) => key,
-            Self::Other(key) => key,
-        }
-    }
 }
 
 /// Why a text cannot be walked.
@@ -233,7 +190,9 @@ impl<'a> Scanner<'a> {
     /// Takes the next value whole.
     #[inline(never)]
     pub(crate) fn value(&mut self) -> Option<Raw> {
-        self.value_text().map(|text| Raw::trusted(self.text.slice_ref(text)))
+        self.value_by(|scanner| {
+            scanner.skip();
+        })
     }
 
     /// Takes the text of the next value, for those who only look at it: a [`Raw`] counts a reference.

@@ -13,15 +13,16 @@ use super::heads::Heads;
 use super::options::{HttpOptions, SsePaths};
 use super::refused::{refused, spoken_by, unauthorized};
 
-/// What a path beside the endpoint is for.
+/// What a path is for.
 #[derive(Clone, Copy)]
 enum Place<'a> {
+    Endpoint,
     SsePair(&'a SsePaths),
     WebSocket,
 }
 
 impl Inner {
-    /// Answers a request to another path than the endpoint's; `Host` and `Origin` were checked before.
+    /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
     pub(super) async fn beside<B>(
         self: &Arc<Self>,
         parts: &Parts,
@@ -60,6 +61,16 @@ impl Inner {
             Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
         };
         let mut response = match place {
+            Place::Endpoint => {
+                let answered = match parts.method {
+                    Method::GET => self.get(heads, &principal).await,
+                    Method::DELETE => self.delete(heads, &principal).await,
+                    _ => Err((Refusal::NOT_ALLOWED, None)),
+                };
+                return answered.unwrap_or_else(|(refusal, id)| {
+                    refused(&refusal, id.as_ref(), self.spoken(heads, &principal))
+                });
+            }
             Place::SsePair(paths) => self.sse_pair(paths, parts, heads, body, principal).await,
             Place::WebSocket => match self.upgrade(parts, principal) {
                 Ok(response) => response,
@@ -80,6 +91,9 @@ impl Inner {
 
 /// Returns what is at a path; HTTP+SSE is of one era alone.
 fn place<'a>(options: &'a HttpOptions, keeps_sessions: bool, path: &str) -> Option<Place<'a>> {
+    if path == options.path {
+        return Some(Place::Endpoint);
+    }
     let is_pair = |paths: &&SsePaths| keeps_sessions && (paths.stream == path || paths.messages == path);
     let pair = options.legacy_sse.as_ref().filter(is_pair);
     let socket = options.websocket.as_deref().filter(|socket| *socket == path);

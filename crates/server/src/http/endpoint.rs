@@ -208,7 +208,7 @@ impl Inner {
                 }
             }
             // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-            Err(Aside::Other) => Box::pin(self.answer_other(&parts, &heads, body)).await,
+            Err(Aside::Other) => Box::pin(self.beside(&parts, &heads, body)).await,
             Err(Aside::Foreign(foreign)) => refused(&self.warned.refuse(foreign), None, spoken_by(&heads)),
             Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
         };
@@ -235,35 +235,6 @@ impl Inner {
             return Err(Refusal::NOT_ACCEPTABLE);
         }
         self.env(parts)
-    }
-
-    /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
-    async fn answer_other<B>(
-        self: &Arc<Self>,
-        parts: &Parts,
-        heads: &Heads<'_>,
-        body: B,
-    ) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Send,
-    {
-        if parts.uri.path() != self.options.path {
-            return self.beside(parts, heads, body).await;
-        }
-        if parts.method == Method::OPTIONS {
-            return cors::preflight(parts, &self.core.env);
-        }
-        let principal = match self.options.authenticator.authenticate(parts) {
-            Ok(principal) => principal,
-            Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
-        };
-        let answered = match parts.method {
-            Method::GET => self.get(heads, &principal).await,
-            Method::DELETE => self.delete(heads, &principal).await,
-            _ => Err((Refusal::NOT_ALLOWED, None)),
-        };
-        answered
-            .unwrap_or_else(|(refusal, id)| refused(&refusal, id.as_ref(), self.spoken(heads, &principal)))
     }
 
     /// Takes what was posted.

@@ -78,25 +78,13 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
-    use std::task::Wake;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Counted(AtomicUsize);
-
-    impl Wake for Counted {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::wakes::Wakes;
 
     #[test]
     fn the_end_wakes_whoever_waits_and_nobody_who_left() {
-        let (closing, counted) = (Closing::default(), Arc::<Counted>::default());
-        let waker = Waker::from(counted.clone());
+        let closing = Closing::default();
+        let (waker, wakes) = Wakes::counted();
         let (mut stays, mut leaves) = (Place::default(), Place::default());
         for place in [&mut stays, &mut leaves, &mut Place::default()] {
             assert!(!closing.wait(place, &waker));
@@ -104,7 +92,7 @@ mod tests {
         closing.leave(&mut leaves);
         assert!(!closing.wait(&mut stays, &waker));
         closing.close();
-        assert_eq!(counted.0.load(Ordering::SeqCst), 2);
+        assert_eq!(wakes.count(), 2);
         assert!(closing.is_over() && closing.wait(&mut leaves, &waker));
     }
 

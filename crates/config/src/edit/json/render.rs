@@ -44,7 +44,8 @@ pub(super) fn member(name: &str, value: &str) -> String {
 /// Writes a server whose first brace is so many levels deep.
 pub(super) fn server(server: &ServerConfig, folder: &Path, style: &Style, depth: usize) -> String {
     let mut members: Vec<String> = Vec::new();
-    // Most clients want to be told that an address is one, and how to speak to it; who finds that out reads it in a word of ours.
+    // Most clients want to be told that an address is one, and how to speak to it. That we find out how is said in a word
+    // of our own.
     if let Reach::Endpoint(endpoint) = &server.reach {
         let is_websocket = endpoint.url.as_written().starts_with("ws");
         let (kind, is_found_out) = match endpoint.wire {

@@ -16,7 +16,7 @@ use crate::scripted::{LONG, read_request, serve};
 /// A server with a certificate that nobody's authority signed, and the file that makes it trusted.
 async fn server() -> (Url, PathBuf) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let file = std::env::temp_dir().join(format!("trunkline-dial-{}.pem", made.cert.der().len() + fastish()));
+    let file = std::env::temp_dir().join(format!("trunkline-dial-{}.pem", unique()));
     std::fs::write(&file, made.cert.pem()).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder()
@@ -37,11 +37,11 @@ async fn server() -> (Url, PathBuf) {
     (format!("https://localhost:{}/mcp", url.port()).parse().unwrap(), file)
 }
 
-/// A number that differs between tests of one run and between runs.
-fn fastish() -> usize {
+/// What no other call in this run and no other run on this machine is given.
+fn unique() -> String {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    std::process::id() as usize * 1000 + NEXT.fetch_add(1, Ordering::Relaxed)
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 async fn get(url: &Url, extra_roots: Option<PathBuf>) -> Result<Bytes, HttpError> {
@@ -80,7 +80,7 @@ async fn a_server_is_trusted_by_an_authority_of_the_file_and_not_without() {
 async fn a_file_without_certificates_is_named() {
     let url: Url = serve(|_, _| async {}).await;
     let url: Url = url.whole().replace("http://", "https://").parse().unwrap();
-    let empty = std::env::temp_dir().join(format!("trunkline-dial-empty-{}", fastish()));
+    let empty = std::env::temp_dir().join(format!("trunkline-dial-empty-{}", unique()));
     std::fs::write(&empty, "no certificate").unwrap();
     for (file, expected) in
         [(empty.clone(), "there is no certificate in it"), ("/nonexistent.pem".into(), "/nonexistent.pem")]

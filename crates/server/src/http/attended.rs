@@ -26,7 +26,10 @@ where
 {
     service_fn(move |request| {
         let answering = signs.asked();
-        service.call(request).map_ok(|response| response.map(|body| Attended { body, answering }))
+        service.call(request).map_ok(|response| {
+            answering.begun();
+            response.map(|body| Attended { body, answering })
+        })
     })
 }
 

@@ -1,6 +1,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ pub(super) struct Patience {
     signs: Signs,
     head_within: Duration,
     idle_within: Duration,
+    look_every: Duration,
     wait: Wait,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
@@ -30,45 +31,72 @@ enum Wait {
     Head,
     /// The beginning of one.
     Request,
-    /// Our own answer, which takes as long as it takes.
-    Answer,
+    /// Our own response, which takes as long as it takes. Whoever makes it is polled now and then.
+    Response,
+    /// The rest of our response.
+    Rest,
 }
 
 impl Patience {
     /// Begins to wait for the first head, which has no more time than any other.
     pub(super) fn new(limits: &Limits, signs: Signs) -> Self {
-        let Limits { head_within, idle_within, .. } = *limits;
+        let Limits { head_within, idle_within, stream_after: look_every, .. } = *limits;
         let deadline = Instant::now() + head_within;
-        Self { signs, head_within, idle_within, wait: Wait::Head, deadline, timer: None }
+        Self { signs, head_within, idle_within, look_every, wait: Wait::Head, deadline, timer: None }
     }
 
     /// Polls for the end of the patience, after the connection was polled and had nothing to do.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let signs = &self.signs.0;
-        if signs.answering.load(Ordering::Relaxed) || signs.stuck.load(Ordering::Relaxed) {
-            self.wait = Wait::Answer;
-            return Poll::Pending;
-        }
-        // A request may have come and gone since it was looked last.
-        if self.wait == Wait::Answer || signs.asked.load(Ordering::Relaxed) {
-            signs.asked.store(false, Ordering::Relaxed);
-            (self.wait, self.deadline) = (Wait::Request, Instant::now() + self.idle_within);
-        }
-        if self.wait == Wait::Request && signs.heard.load(Ordering::Relaxed) {
-            (self.wait, self.deadline) = (Wait::Head, Instant::now() + self.head_within);
-        }
-        let sleep = match &mut self.timer {
-            // A connection has one task, so that the one which the timer wakes is this one.
-            Some(sleep) if sleep.deadline() <= self.deadline && !sleep.is_elapsed() => return Poll::Pending,
-            Some(sleep) => {
-                if sleep.deadline() != self.deadline {
-                    sleep.as_mut().reset(self.deadline);
+        self.look();
+        while self.wait != Wait::Rest {
+            let sleep = match &mut self.timer {
+                // A connection has one task, so that the one which the timer wakes is this one.
+                Some(sleep) if sleep.deadline() <= self.deadline && !sleep.is_elapsed() => break,
+                Some(sleep) => {
+                    if sleep.deadline() != self.deadline {
+                        sleep.as_mut().reset(self.deadline);
+                    }
+                    sleep
                 }
-                sleep
+                none => none.insert(Box::pin(tokio::time::sleep_until(self.deadline))),
+            };
+            if sleep.as_mut().poll(cx).is_pending() {
+                break;
             }
-            none => none.insert(Box::pin(tokio::time::sleep_until(self.deadline))),
+            if self.wait != Wait::Response {
+                return Poll::Ready(());
+            }
+            // Whoever makes the response was polled just before.
+            self.deadline = Instant::now() + self.look_every;
+        }
+        Poll::Pending
+    }
+
+    /// Looks at what is waited for by now, and until when.
+    fn look(&mut self) {
+        let seen = &self.signs.0;
+        // A request may have come, and gone, since it was looked last.
+        let was_asked = seen.asked.load(Ordering::Relaxed);
+        seen.asked.store(false, Ordering::Relaxed);
+        let wait = match (seen.response.load(Ordering::Relaxed), seen.stuck.load(Ordering::Relaxed)) {
+            (AWAITED, _) => Wait::Response,
+            (BEGUN, _) | (_, true) => Wait::Rest,
+            _ if seen.heard.load(Ordering::Relaxed) => Wait::Head,
+            // Of a head that has begun, the beginning may be all that was ever heard.
+            _ if self.wait == Wait::Head && !was_asked => Wait::Head,
+            _ => Wait::Request,
         };
-        sleep.as_mut().poll(cx)
+        if wait == self.wait && !was_asked {
+            return;
+        }
+        self.wait = wait;
+        self.deadline = Instant::now()
+            + match wait {
+                Wait::Head => self.head_within,
+                Wait::Request => self.idle_within,
+                Wait::Response => self.look_every,
+                Wait::Rest => Duration::ZERO,
+            };
     }
 }
 
@@ -84,9 +112,13 @@ struct Seen {
     stuck: AtomicBool,
     /// Whether there was a request.
     asked: AtomicBool,
-    /// Whether a request is being answered.
-    answering: AtomicBool,
+    /// Whether a response is being made, or written.
+    response: AtomicU8,
 }
+
+const NONE: u8 = 0;
+const AWAITED: u8 = 1;
+const BEGUN: u8 = 2;
 
 impl Signs {
     /// Notes that something was read.
@@ -107,7 +139,7 @@ impl Signs {
     /// Notes that a request is here; it is being answered until what is returned is dropped.
     pub(super) fn asked(&self) -> Answering {
         self.0.asked.store(true, Ordering::Relaxed);
-        self.0.answering.store(true, Ordering::Relaxed);
+        self.0.response.store(AWAITED, Ordering::Relaxed);
         Answering(self.clone())
     }
 }
@@ -116,9 +148,16 @@ impl Signs {
 #[derive(Debug)]
 pub(super) struct Answering(Signs);
 
+impl Answering {
+    /// Notes that the head of the response is there.
+    pub(super) fn begun(&self) {
+        self.0.0.response.store(BEGUN, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.answering.store(false, Ordering::Relaxed);
+        self.0.0.response.store(NONE, Ordering::Relaxed);
     }
 }
 
@@ -195,6 +234,31 @@ mod tests {
         outlasts(&mut patience).await;
         signs.is_stuck(false);
         assert_eq!(lasts(&mut patience, &signs, NEVER).await, 60, "from here on it is idle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_makes_a_response_is_polled_now_and_then_until_it_has_begun() {
+        let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
+        patience.look_every = 2 * SECOND;
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        let answering = signs.asked();
+        for looks in 0..3 {
+            assert_eq!(woken.0.load(Ordering::SeqCst), looks);
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(2 * SECOND + Duration::from_millis(1)).await;
+        }
+        answering.begun();
+        // What is set already goes off once more.
+        assert!(patience.poll_end(&mut cx).is_pending());
+        tokio::time::advance(10 * SECOND).await;
+        let last = woken.0.load(Ordering::SeqCst);
+        for _ in 0..10 {
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(100 * SECOND).await;
+        }
+        assert_eq!(woken.0.load(Ordering::SeqCst), last, "a stream is left alone");
     }
 
     #[tokio::test(start_paused = true)]

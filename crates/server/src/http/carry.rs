@@ -220,10 +220,9 @@ pub(super) async fn first_event(
                 }
                 Poll::Pending => {
                     let now = Instant::now();
-                    if now < *deadline.get_or_insert(now + wait) {
-                        return Poll::Pending;
-                    }
-                    return Poll::Ready(None);
+                    // A time that no clock will ever show is never over.
+                    let is_over = deadline.get_or_insert(now.checked_add(wait)).is_some_and(|at| now >= at);
+                    return if is_over { Poll::Ready(None) } else { Poll::Pending };
                 }
             }
         }

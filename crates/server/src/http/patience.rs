@@ -1,9 +1,10 @@
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep};
 
 use crate::limits::Limits;
@@ -20,9 +21,13 @@ pub(super) struct Patience {
     idle_within: Duration,
     look_every: Duration,
     wait: Wait,
-    deadline: Instant,
+    /// Nothing for a time that no clock will ever show.
+    deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
+
+/// However soon a response has to begin, whoever makes it is not polled more often.
+const LOOK_NO_SOONER: Duration = Duration::from_millis(20);
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,34 +45,35 @@ enum Wait {
 impl Patience {
     /// Begins to wait for the first head, which has no more time than any other.
     pub(super) fn new(limits: &Limits, signs: Signs) -> Self {
-        let Limits { head_within, idle_within, stream_after: look_every, .. } = *limits;
-        let deadline = Instant::now() + head_within;
+        let Limits { head_within, idle_within, stream_after, .. } = *limits;
+        let (look_every, deadline) = (stream_after.max(LOOK_NO_SOONER), after(head_within));
         Self { signs, head_within, idle_within, look_every, wait: Wait::Head, deadline, timer: None }
     }
 
     /// Polls for the end of the patience, after the connection was polled and had nothing to do.
     pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.look();
-        while self.wait != Wait::Rest {
+        while let Some(deadline) = self.deadline {
             let sleep = match &mut self.timer {
                 // A connection has one task, so that the one which the timer wakes is this one.
-                Some(sleep) if sleep.deadline() <= self.deadline && !sleep.is_elapsed() => break,
+                Some(sleep) if sleep.deadline() <= deadline && !sleep.is_elapsed() => break,
                 Some(sleep) => {
-                    if sleep.deadline() != self.deadline {
-                        sleep.as_mut().reset(self.deadline);
+                    if sleep.deadline() != deadline {
+                        sleep.as_mut().reset(deadline);
                     }
                     sleep
                 }
-                none => none.insert(Box::pin(tokio::time::sleep_until(self.deadline))),
+                none => none.insert(Box::pin(tokio::time::sleep_until(deadline))),
             };
-            if sleep.as_mut().poll(cx).is_pending() {
+            // A task that has used up its turn is told to wait by everything it polls, and such a timer would wake nobody.
+            if pin!(unconstrained(sleep.as_mut())).poll(cx).is_pending() {
                 break;
             }
             if self.wait != Wait::Response {
                 return Poll::Ready(());
             }
             // Whoever makes the response was polled just before.
-            self.deadline = Instant::now() + self.look_every;
+            self.deadline = after(self.look_every);
         }
         Poll::Pending
     }
@@ -90,14 +96,17 @@ impl Patience {
             return;
         }
         self.wait = wait;
-        self.deadline = Instant::now()
-            + match wait {
-                Wait::Head => self.head_within,
-                Wait::Request => self.idle_within,
-                Wait::Response => self.look_every,
-                Wait::Rest => Duration::ZERO,
-            };
+        self.deadline = match wait {
+            Wait::Head => after(self.head_within),
+            Wait::Request => after(self.idle_within),
+            Wait::Response => after(self.look_every),
+            Wait::Rest => None,
+        };
     }
+}
+
+fn after(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
 }
 
 /// What the socket and the requests of one connection tell of it. All of them run in its one task, so that no order is needed.
@@ -281,6 +290,36 @@ mod tests {
         tokio::time::advance(9 * SECOND).await;
         assert_eq!(woken.0.load(Ordering::SeqCst), 2);
         assert!(patience.poll_end(&mut cx).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_has_used_up_its_turn_is_woken_nevertheless() {
+        let (mut patience, _signs) = patience(SECOND, SECOND);
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        while tokio::task::coop::has_budget_remaining() {
+            tokio::task::coop::consume_budget().await;
+        }
+        assert!(patience.poll_end(&mut Context::from_waker(&waker)).is_pending());
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_without_end_is_waited_for_without_end() {
+        let (mut patience, signs) = patience(Duration::MAX, Duration::MAX);
+        patience.look_every = Duration::MAX;
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut outlasts = async |patience: &mut Patience| {
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(1_000_000 * SECOND).await;
+            assert!(patience.poll_end(&mut cx).is_pending());
+        };
+        outlasts(&mut patience).await;
+        let answering = signs.asked();
+        outlasts(&mut patience).await;
+        drop(answering);
+        outlasts(&mut patience).await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -45,6 +45,8 @@ pub(super) struct Driver<C> {
     /// What was taken from the outbox and not yet carried out, in reverse, since the oldest goes first.
     commands: Vec<Command>,
     noise: usize,
+    /// Whether the others had their turn, so that what they ask is here by now.
+    has_gathered: bool,
     last_words: Option<Pin<Box<Sleep>>>,
 }
 
@@ -53,7 +55,8 @@ impl<C> Unpin for Driver<C> {}
 impl<C: Channel> Driver<C> {
     pub(super) fn new(channel: C, shared: Arc<Shared>, aside: Aside, limits: ChannelLimits) -> Self {
         let (table, commands) = (Table::default(), Vec::new());
-        Self { channel, shared, aside, limits, table, commands, noise: 0, last_words: None }
+        let (noise, has_gathered, last_words) = (0, false, None);
+        Self { channel, shared, aside, limits, table, commands, noise, has_gathered, last_words }
     }
 
     /// Carries out what it was told, as far as the peer reads; reports whether there was anything.
@@ -298,8 +301,14 @@ impl<C: Channel> Driver<C> {
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, String> {
         loop {
             self.shared.driver.register(cx.waker());
-            let mut moved = self.take_commands();
-            moved |= self.take_messages(cx)?;
+            let told = self.take_commands();
+            let moved = self.take_messages(cx)? | told;
+            if self.gathers(told) {
+                // A task that wakes itself goes behind all that are ready. The runtime's own way to yield would let it come
+                // before those whom the next events make ready, and gathers less.
+                cx.waker().wake_by_ref();
+                return Ok(Poll::Pending);
+            }
             let flushed = self.channel.poll_flush(cx).map_err(|error| cut_off(&error))?.is_ready();
             if self.shared.closed.load(Ordering::Acquire) && (flushed || self.is_overdue(cx)) {
                 return Ok(Poll::Ready(()));
@@ -308,6 +317,15 @@ impl<C: Channel> Driver<C> {
                 return Ok(Poll::Pending);
             }
         }
+    }
+
+    /// Reports whether what was told is not written yet, but together with what others are about to tell.
+    ///
+    /// Where several call at one time, the answers that they wait for come together, and so do their next requests. A call
+    /// that is alone never waits, and nothing waits for longer than one turn.
+    fn gathers(&mut self, told: bool) -> bool {
+        self.has_gathered = told && !self.has_gathered && self.table.has_several_calls();
+        self.has_gathered
     }
 
     /// Reports whether a peer that does not read has been waited for long enough, once nobody is left who could call.

@@ -62,7 +62,7 @@ impl<C: Channel> Driver<C> {
     /// Carries out what it was told, as far as the peer reads; reports whether there was anything.
     fn take_commands(&mut self) -> bool {
         let mut any = false;
-        while self.channel.queued() < self.limits.queued_bytes {
+        while !self.is_full() {
             if self.commands.is_empty() {
                 std::mem::swap(&mut self.commands, &mut self.shared.lock().commands);
                 self.commands.reverse();
@@ -72,6 +72,11 @@ impl<C: Channel> Driver<C> {
             self.carry_out(command);
         }
         any
+    }
+
+    /// Reports whether so much waits for the peer to read that what it is to be told waits with us.
+    fn is_full(&self) -> bool {
+        self.channel.queued() >= self.limits.queued_bytes
     }
 
     fn carry_out(&mut self, command: Command) {
@@ -109,7 +114,7 @@ impl<C: Channel> Driver<C> {
     }
 
     /// Takes the messages that are here. The end of the peer is an error, with the sentence that says how it came.
-    fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<bool, String> {
+    fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
         let mut taken = 0;
         while taken < MOST_PER_TURN {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -131,7 +136,7 @@ impl<C: Channel> Driver<C> {
         if taken == MOST_PER_TURN {
             cx.waker().wake_by_ref();
         }
-        Ok(taken > 0)
+        Ok(())
     }
 
     /// Nobody knows whose message it was, unless there is only one whose it can be; all others run into their deadlines.
@@ -301,9 +306,9 @@ impl<C: Channel> Driver<C> {
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, String> {
         loop {
             self.shared.driver.register(cx.waker());
-            let told = self.take_commands();
-            let moved = self.take_messages(cx)? | told;
-            if self.gathers(told) {
+            let (told, was_full) = (self.take_commands(), self.is_full());
+            self.take_messages(cx)?;
+            if self.gathers(told && !was_full) {
                 // A task that wakes itself goes behind all that are ready. The runtime's own way to yield would let it come
                 // before those whom the next events make ready, and gathers less.
                 cx.waker().wake_by_ref();
@@ -313,7 +318,8 @@ impl<C: Channel> Driver<C> {
             if self.shared.closed.load(Ordering::Acquire) && (flushed || self.is_overdue(cx)) {
                 return Ok(Poll::Ready(()));
             }
-            if !flushed || !moved {
+            // Everything else that may come wakes us; what was left behind for want of room does not.
+            if !flushed || !was_full {
                 return Ok(Poll::Pending);
             }
         }

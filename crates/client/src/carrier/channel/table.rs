@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use trunkline_protocol::Id;
@@ -9,9 +10,27 @@ use crate::carrier::{Arrived, Loss};
 /// The requests that are in flight on one channel, and to which of them something belongs.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    entries: HashMap<u64, Entry>,
+    entries: HashMap<u64, Entry, BuildHasherDefault<Spread>>,
     /// How many of them only stand.
     standing: usize,
+}
+
+/// Spreads the bits of an id. We count the ids ourselves, so that no peer can choose them to meet in one place.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// One request in flight.

@@ -62,8 +62,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let limits =
-            ChannelLimits { bounds: Bounds::default(), in_flight: 64, queued_bytes: 1 << 20, noise: 0 };
+        Self::with_room(1 << 20)
+    }
+
+    fn with_room(queued_bytes: usize) -> Self {
+        let limits = ChannelLimits { bounds: Bounds::default(), in_flight: 64, queued_bytes, noise: 0 };
         let (server, inner) = memory(64);
         let (writes, is_stuck) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::<AtomicBool>::default());
         let channel = Counted { inner, writes: writes.clone(), queued: 0, is_stuck: is_stuck.clone() };
@@ -162,6 +165,13 @@ fn what_the_server_has_no_room_for_waits_for_the_server_alone() {
     assert_eq!(bench.turn(), (Poll::Pending, vec![], 0));
     bench.is_stuck.store(false, Ordering::SeqCst);
     assert_eq!(bench.turn(), (Poll::Pending, vec![2], 0), "it has waited already");
+}
+
+#[test]
+fn what_was_left_behind_for_want_of_room_follows_in_the_turn_that_makes_room() {
+    let mut bench = Bench::with_room(1);
+    let _calls = [bench.call(), bench.call(), bench.call()];
+    assert_eq!(bench.turn(), (Poll::Pending, vec![1, 1, 1], 0));
 }
 
 #[test]

@@ -133,8 +133,11 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no response; the error says whether the request may have reached the server.
-    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        self.send_over(request, Tunnel::Encrypted).await
+    pub fn send(
+        &self,
+        request: HttpRequest,
+    ) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send + '_ {
+        self.send_over(request, Tunnel::Encrypted)
     }
 
     pub(crate) async fn send_over(

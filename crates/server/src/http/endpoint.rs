@@ -177,45 +177,59 @@ impl Inner {
         }))
     }
 
-    async fn answer<B>(self: Arc<Self>, parts: Parts, body: B) -> Result<Response<ResponseBody>, Infallible>
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async function keeps its arguments twice, and these are large"
+    )]
+    fn answer<B>(
+        self: Arc<Self>,
+        parts: Parts,
+        body: B,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
     where
         B: Body<Data = Bytes> + Send,
     {
-        let heads = Heads::read(&parts.headers);
-        let mut response = match self.let_in(&parts, &heads) {
-            Ok(principal) => {
-                let mut taken = match self.check_post(&parts, &heads) {
-                    Ok(env) => match body::read(body, &self.core).await {
-                        Ok((bytes, reserved)) => self.take(&parts, &heads, bytes, &principal, env, reserved),
+        async move {
+            let heads = Heads::read(&parts.headers);
+            let mut response = match self.let_in(&parts, &heads) {
+                Ok(principal) => {
+                    let mut taken = match self.check_post(&parts, &heads) {
+                        Ok(env) => match body::read(body, &self.core).await {
+                            Ok((bytes, reserved)) => {
+                                self.take(&parts, &heads, bytes, &principal, env, reserved)
+                            }
+                            Err(refusal) => Taken::Refused(refusal, None),
+                        },
                         Err(refusal) => Taken::Refused(refusal, None),
-                    },
-                    Err(refusal) => Taken::Refused(refusal, None),
-                };
-                loop {
-                    match taken {
-                        Taken::Answered(response) => break response,
-                        Taken::Refused(refusal, id) => {
-                            break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
-                        }
-                        Taken::Later(future) => taken = future.await,
-                        Taken::Call(mut call) => {
-                            let accepts = heads.accepts();
-                            let stream_after = self.core.limits.stream_after;
-                            let first = first_event(&mut call, accepts.stream, stream_after).await;
-                            break self.begin_response(call, first, accepts);
+                    };
+                    loop {
+                        match taken {
+                            Taken::Answered(response) => break response,
+                            Taken::Refused(refusal, id) => {
+                                break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
+                            }
+                            Taken::Later(future) => taken = future.await,
+                            Taken::Call(mut call) => {
+                                let accepts = heads.accepts();
+                                let stream_after = self.core.limits.stream_after;
+                                let first = first_event(&mut call, accepts.stream, stream_after).await;
+                                break self.begin_response(call, first, accepts);
+                            }
                         }
                     }
                 }
+                // Boxed, or every call would have room for it in its own future, which is moved before it runs.
+                Err(Aside::Other) => Box::pin(self.beside(&parts, &heads, body)).await,
+                Err(Aside::Foreign(foreign)) => {
+                    refused(&self.warned.refuse(foreign), None, spoken_by(&heads))
+                }
+                Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
+            };
+            if !matches!(heads.origin, Mirrored::Absent) {
+                cors::grant(&parts, &mut response);
             }
-            // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-            Err(Aside::Other) => Box::pin(self.beside(&parts, &heads, body)).await,
-            Err(Aside::Foreign(foreign)) => refused(&self.warned.refuse(foreign), None, spoken_by(&heads)),
-            Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
-        };
-        if !matches!(heads.origin, Mirrored::Absent) {
-            cors::grant(&parts, &mut response);
+            Ok(response)
         }
-        Ok(response)
     }
 
     /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.

@@ -244,6 +244,14 @@ impl fmt::Debug for Place {
 impl Waiting {
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
         loop {
+            // Where a request is nearly all of the time, and need not be taken out of.
+            if let Stage::InFlight = self.stage {
+                let arrived = ready!(self.slot.poll_next(cx));
+                if matches!(arrived, Arrived::Response(_) | Arrived::Lost(_)) {
+                    self.stage = Stage::Over;
+                }
+                return Poll::Ready(Some(arrived));
+            }
             match std::mem::replace(&mut self.stage, Stage::Over) {
                 Stage::Written(outgoing) => {
                     // The driver gives the place back when the request is over.
@@ -266,15 +274,7 @@ impl Waiting {
                         return Poll::Ready(Some(Arrived::Lost(loss)));
                     }
                 }
-                Stage::InFlight => {
-                    self.stage = Stage::InFlight;
-                    let arrived = ready!(self.slot.poll_next(cx));
-                    if matches!(arrived, Arrived::Response(_) | Arrived::Lost(_)) {
-                        self.stage = Stage::Over;
-                    }
-                    return Poll::Ready(Some(arrived));
-                }
-                Stage::Over => return Poll::Ready(None),
+                Stage::InFlight | Stage::Over => return Poll::Ready(None),
             }
         }
     }

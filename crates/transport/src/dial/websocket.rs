@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::dialer::{Dialer, Tunnel};
 use super::stream::Stream;
-use crate::http::{HttpClient, HttpError, HttpOptions, HttpRequest};
+use crate::http::{HttpClient, HttpError, HttpOptions, HttpRequest, ResponseHeaders};
 use crate::url::Url;
 use crate::websocket::{Party, WebSocketChannel, accept_key};
 
@@ -28,7 +28,7 @@ pub enum WebSocketError {
         /// The status of the response.
         status: StatusCode,
         /// Its headers.
-        headers: Box<HeaderMap>,
+        headers: Box<ResponseHeaders>,
         /// The beginning of its body.
         excerpt: String,
     },
@@ -81,28 +81,27 @@ fn fresh_key() -> HeaderValue {
 }
 
 /// Checks what a server that switches protocols has to say (RFC 6455, section 4.1).
-fn check(headers: &HeaderMap, key: &[u8]) -> Result<(), &'static str> {
-    let one = |name| {
-        let mut values = headers.get_all(name).iter();
-        values.next().filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok())
-    };
+fn check(headers: &ResponseHeaders, key: &[u8]) -> Result<(), &'static str> {
+    let one = |name| headers.get_text(&name).filter(|_| headers.get_all(&name).count() == 1);
     if !one(header::UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case("websocket")) {
         return Err("`Upgrade` does not say `websocket`");
     }
-    let connection = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let mut options = connection.flat_map(|value| value.split(','));
-    if !options.any(|option| option.trim().eq_ignore_ascii_case("upgrade")) {
+    let mut options =
+        headers.get_all(&header::CONNECTION).flat_map(|value| value.split(|byte| *byte == b','));
+    if !options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade")) {
         return Err("`Connection` does not say `Upgrade`");
     }
     if one(header::SEC_WEBSOCKET_ACCEPT) != Some(accept_key(key).as_str()) {
         return Err("`Sec-WebSocket-Accept` does not belong to the request");
     }
-    if headers.contains_key(header::SEC_WEBSOCKET_EXTENSIONS) {
+    if headers.has(&header::SEC_WEBSOCKET_EXTENSIONS) {
         return Err("`Sec-WebSocket-Extensions` names what nobody asked for");
     }
     // A server that chooses none means the same; it has only not heard of the name.
-    match headers.get(header::SEC_WEBSOCKET_PROTOCOL) {
-        Some(chosen) if chosen != SUBPROTOCOL => Err("`Sec-WebSocket-Protocol` names what nobody asked for"),
+    match headers.get(&header::SEC_WEBSOCKET_PROTOCOL) {
+        Some(chosen) if chosen != SUBPROTOCOL.as_bytes() => {
+            Err("`Sec-WebSocket-Protocol` names what nobody asked for")
+        }
         _ => Ok(()),
     }
 }
@@ -134,7 +133,7 @@ mod tests {
             for (name, value) in good.iter().chain(*changes) {
                 headers.insert(*name, HeaderValue::from_static(value));
             }
-            let error = check(&headers, key).err();
+            let error = check(&(&headers).into(), key).err();
             assert_eq!(error.is_some(), expected.is_some(), "{changes:?}");
             assert!(
                 error.unwrap_or_default().contains(expected.unwrap_or_default()),
@@ -146,6 +145,6 @@ mod tests {
             twice.insert(name, HeaderValue::from_static(value));
         }
         twice.append("sec-websocket-accept", HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        assert!(check(&twice, key).is_err(), "a header that is there twice has no value");
+        assert!(check(&(&twice).into(), key).is_err(), "a header that is there twice has no value");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::body::ResponseBody;
 use super::error::HttpError;
@@ -12,6 +12,7 @@ use super::head::Head;
 use super::lines::HeaderLines;
 use super::link::{Failed, Link, Used};
 use super::pool::Pool;
+use super::response_headers::ResponseHeaders;
 use crate::dial::{Dialer, Tunnel};
 use crate::url::Url;
 
@@ -100,7 +101,7 @@ pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
-    pub headers: HeaderMap,
+    pub headers: ResponseHeaders,
     /// The body.
     pub body: ResponseBody,
 }
@@ -132,8 +133,11 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no response; the error says whether the request may have reached the server.
-    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        self.send_over(request, Tunnel::Encrypted).await
+    pub fn send(
+        &self,
+        request: HttpRequest,
+    ) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send + '_ {
+        self.send_over(request, Tunnel::Encrypted)
     }
 
     pub(crate) async fn send_over(
@@ -174,8 +178,8 @@ impl HttpClient {
 }
 
 /// Reads how long the server keeps a connection that is not used, from `Keep-Alive: timeout=5`.
-fn keep_for(headers: &HeaderMap) -> Duration {
-    let said = headers.get(KEEP_ALIVE).and_then(|value| value.to_str().ok()).and_then(|value| {
+fn keep_for(headers: &ResponseHeaders) -> Duration {
+    let said = headers.get_text(&KEEP_ALIVE).and_then(|value| {
         let mut settings = value.split(',').filter_map(|setting| setting.trim().split_once('='));
         settings.find_map(|(name, value)| {
             name.trim().eq_ignore_ascii_case("timeout").then(|| value.trim().parse().ok())?
@@ -189,6 +193,8 @@ fn keep_for(headers: &HeaderMap) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]
@@ -203,11 +209,11 @@ mod tests {
             (&[("keep-alive", "timeout=x")], 4),
         ];
         for (headers, expected) in table {
-            let headers = headers
+            let headers: HeaderMap = headers
                 .iter()
                 .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
                 .collect();
-            assert_eq!(keep_for(&headers), Duration::from_secs(*expected), "{headers:?}");
+            assert_eq!(keep_for(&(&headers).into()), Duration::from_secs(*expected), "{headers:?}");
         }
     }
 

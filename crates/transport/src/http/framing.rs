@@ -1,8 +1,10 @@
 //! Where the body of a response ends (RFC 9112, sections 6 and 7).
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{StatusCode, Version};
+
+use super::response_headers::ResponseHeaders;
 
 /// The longest line that says how long a chunk is, whatever else it says.
 const MOST_CHUNK_LINE: usize = 1024;
@@ -55,19 +57,23 @@ impl Framing {
     ///
     /// # Errors
     /// A sentence that says what is wrong: two readers could find the end in two places.
-    pub(super) fn of(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, String> {
+    pub(super) fn of(
+        status: StatusCode,
+        version: Version,
+        headers: &ResponseHeaders,
+    ) -> Result<Self, String> {
         if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Ok(Self::Length(0));
         }
-        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+        let mut codings = headers.get_all(&TRANSFER_ENCODING);
         if let Some(coding) = codings.next() {
-            let is_chunked = coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+            let is_chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
             if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
                 return Err("the body is encoded in a way that nobody asked for".to_owned());
             }
             return Ok(Self::Chunked(Chunk::Size));
         }
-        let mut lengths = headers.get_all(CONTENT_LENGTH).iter().map(|value| read_length(value.as_bytes()));
+        let mut lengths = headers.get_all(&CONTENT_LENGTH).map(read_length);
         let Some(first) = lengths.next() else { return Ok(Self::UntilClose) };
         match first.filter(|first| lengths.all(|other| other == Some(*first))) {
             Some(length) => Ok(Self::Length(length)),
@@ -174,7 +180,7 @@ fn read_length(value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderMap, HeaderValue};
 
     use super::*;
 
@@ -210,10 +216,14 @@ mod tests {
                 map
             };
             let status = StatusCode::from_u16(*status).unwrap();
-            assert_eq!(Framing::of(status, Version::HTTP_11, &map).ok(), *expected, "{status} {headers:?}");
+            assert_eq!(
+                Framing::of(status, Version::HTTP_11, &(&map).into()).ok(),
+                *expected,
+                "{status} {headers:?}"
+            );
         }
         let old = HeaderMap::from_iter([(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))]);
-        assert!(Framing::of(StatusCode::OK, Version::HTTP_10, &old).is_err());
+        assert!(Framing::of(StatusCode::OK, Version::HTTP_10, &(&old).into()).is_err());
     }
 
     /// Reads a body that arrives in pieces of a length; `None` is what is wrong with it, or that it has no end.

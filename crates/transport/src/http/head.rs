@@ -3,10 +3,11 @@
 use std::mem::MaybeUninit;
 
 use bytes::BytesMut;
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::framing::Framing;
+use super::response_headers::ResponseHeaders;
 
 /// The head of a response, all together.
 pub(super) const MOST_HEAD_BYTES: usize = 64 * 1024;
@@ -18,7 +19,7 @@ const MOST_HEADERS: usize = 100;
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
+    pub(super) headers: ResponseHeaders,
     pub(super) framing: Framing,
     /// Whether another request can go over the connection once the body was read.
     pub(super) keeps_alive: bool,
@@ -51,13 +52,7 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
     let version = if response.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or_else(|| "it has no status".to_owned())?;
-    let mut headers = HeaderMap::with_capacity(response.headers.len());
-    for line in &*response.headers {
-        let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|error| error.to_string())?;
-        // The values share the bytes of the head.
-        let value = HeaderValue::from_maybe_shared(head.slice_ref(line.value));
-        headers.append(name, value.map_err(|error| error.to_string())?);
-    }
+    let headers = ResponseHeaders::new(head.clone(), response.headers);
     let framing = Framing::of(status, version, &headers)?;
     let keeps_alive = version == Version::HTTP_11
         && framing != Framing::UntilClose
@@ -79,15 +74,14 @@ fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
 }
 
 /// Reports whether the server closes the connection behind the response.
-fn says_close(headers: &HeaderMap) -> bool {
-    let options = headers.get_all(CONNECTION).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
-    options.into_iter().any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+fn says_close(headers: &ResponseHeaders) -> bool {
+    let mut options = headers.get_all(&CONNECTION).flat_map(|value| value.split(|byte| *byte == b','));
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 /// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
-fn is_doubtful(headers: &HeaderMap) -> bool {
-    headers.contains_key(http::header::TRANSFER_ENCODING)
-        && headers.contains_key(http::header::CONTENT_LENGTH)
+fn is_doubtful(headers: &ResponseHeaders) -> bool {
+    headers.has(&TRANSFER_ENCODING) && headers.has(&CONTENT_LENGTH)
 }
 
 fn too_large() -> String {
@@ -113,8 +107,8 @@ mod tests {
         }
         let (head, rest) = read(text).unwrap().unwrap();
         assert_eq!((head.status, rest.as_str()), (StatusCode::OK, "{}"));
-        assert_eq!(head.headers["content-type"], "application/json");
-        assert_eq!(head.headers["x-a"], "");
+        assert_eq!(head.headers.get_text(&http::header::CONTENT_TYPE), Some("application/json"));
+        assert_eq!(head.headers.get_text(&http::HeaderName::from_static("x-a")), Some(""));
         assert_eq!(head.framing, Framing::Length(2));
         assert!(head.keeps_alive);
     }

@@ -60,9 +60,32 @@ impl fmt::Debug for HeaderLines {
     }
 }
 
+/// Writes a number, for which the machinery that formats would be much ado.
+pub(super) fn push_number(out: &mut Vec<u8>, mut number: usize) {
+    let begin = out.len();
+    loop {
+        // What a division by ten leaves is a digit.
+        out.push(b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.get_mut(begin..).unwrap_or_default().reverse();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_written_behind_what_is_there() {
+        for number in [0, 7, 10, 99, 100, 8192, usize::MAX] {
+            let mut out = b"x: ".to_vec();
+            push_number(&mut out, number);
+            assert_eq!(out, format!("x: {number}").into_bytes());
+        }
+    }
 
     #[test]
     fn a_text_that_would_begin_another_line_is_not_written() {

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
 use super::client::HttpRequest;
 use super::error::{HttpError, Reach};
 use super::head::{self, Head};
+use super::lines;
 use crate::dial::{Dialer, Form, Stream, Tunnel};
 use crate::url::Url;
 
@@ -63,7 +64,7 @@ impl Link {
         let proxied = match form {
             Form::Origin => None,
             Form::Proxied(proxy) => {
-                let mut lines = super::lines::HeaderLines::default();
+                let mut lines = lines::HeaderLines::default();
                 if let Some(credentials) = proxy.authorization() {
                     lines.add(&http::header::PROXY_AUTHORIZATION, &credentials);
                 }
@@ -114,8 +115,9 @@ impl Link {
             out.extend_from_slice(piece);
         }
         if head::says_length(&request.method, &request.body) {
-            // Nothing is written to memory that could fail.
-            let _ = write!(out, "content-length: {}\r\n", request.body.len());
+            out.extend_from_slice(b"content-length: ");
+            lines::push_number(out, request.body.len());
+            out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(b"\r\n");
     }

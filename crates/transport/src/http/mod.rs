@@ -9,8 +9,10 @@ mod head;
 mod lines;
 mod link;
 mod pool;
+mod response_headers;
 
 pub use self::body::ResponseBody;
 pub use self::client::{HttpClient, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place};
 pub use self::error::{HttpError, Reach};
 pub use self::lines::HeaderLines;
+pub use self::response_headers::ResponseHeaders;

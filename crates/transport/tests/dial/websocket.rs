@@ -1,3 +1,4 @@
+use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue};
 use trunkline_transport::dial::WebSocketError;
 use trunkline_transport::{Channel as _, Url, accept_key};
@@ -53,7 +54,7 @@ async fn a_server_that_has_no_websocket_or_a_wrong_handshake_is_told_apart() {
     let error = direct().websocket(&ws(&url), HeaderMap::new(), 1024).await.unwrap_err();
     let WebSocketError::Refused { status, headers, excerpt } = error else { panic!("{error}") };
     assert_eq!(
-        (status.as_u16(), headers["www-authenticate"].to_str().unwrap(), &*excerpt),
+        (status.as_u16(), headers.get_text(&WWW_AUTHENTICATE).unwrap(), &*excerpt),
         (401, "Bearer", "nope")
     );
 

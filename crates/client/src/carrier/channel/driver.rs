@@ -45,6 +45,8 @@ pub(super) struct Driver<C> {
     /// What was taken from the outbox and not yet carried out, in reverse, since the oldest goes first.
     commands: Vec<Command>,
     noise: usize,
+    /// Whether the others had their turn, so that what they ask is here by now.
+    has_gathered: bool,
     last_words: Option<Pin<Box<Sleep>>>,
 }
 
@@ -53,13 +55,14 @@ impl<C> Unpin for Driver<C> {}
 impl<C: Channel> Driver<C> {
     pub(super) fn new(channel: C, shared: Arc<Shared>, aside: Aside, limits: ChannelLimits) -> Self {
         let (table, commands) = (Table::default(), Vec::new());
-        Self { channel, shared, aside, limits, table, commands, noise: 0, last_words: None }
+        let (noise, has_gathered, last_words) = (0, false, None);
+        Self { channel, shared, aside, limits, table, commands, noise, has_gathered, last_words }
     }
 
     /// Carries out what it was told, as far as the peer reads; reports whether there was anything.
     fn take_commands(&mut self) -> bool {
         let mut any = false;
-        while self.channel.queued() < self.limits.queued_bytes {
+        while !self.is_full() {
             if self.commands.is_empty() {
                 std::mem::swap(&mut self.commands, &mut self.shared.lock().commands);
                 self.commands.reverse();
@@ -69,6 +72,11 @@ impl<C: Channel> Driver<C> {
             self.carry_out(command);
         }
         any
+    }
+
+    /// Reports whether so much waits for the peer to read that what it is to be told waits with us.
+    fn is_full(&self) -> bool {
+        self.channel.queued() >= self.limits.queued_bytes
     }
 
     fn carry_out(&mut self, command: Command) {
@@ -106,7 +114,7 @@ impl<C: Channel> Driver<C> {
     }
 
     /// Takes the messages that are here. The end of the peer is an error, with the sentence that says how it came.
-    fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<bool, String> {
+    fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
         let mut taken = 0;
         while taken < MOST_PER_TURN {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -128,7 +136,7 @@ impl<C: Channel> Driver<C> {
         if taken == MOST_PER_TURN {
             cx.waker().wake_by_ref();
         }
-        Ok(taken > 0)
+        Ok(())
     }
 
     /// Nobody knows whose message it was, unless there is only one whose it can be; all others run into their deadlines.
@@ -298,16 +306,32 @@ impl<C: Channel> Driver<C> {
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, String> {
         loop {
             self.shared.driver.register(cx.waker());
-            let mut moved = self.take_commands();
-            moved |= self.take_messages(cx)?;
+            let (told, was_full) = (self.take_commands(), self.is_full());
+            self.take_messages(cx)?;
+            if self.gathers(told && !was_full) {
+                // A task that wakes itself goes behind all that are ready. The runtime's own way to yield would let it come
+                // before those whom the next events make ready, and gathers less.
+                cx.waker().wake_by_ref();
+                return Ok(Poll::Pending);
+            }
             let flushed = self.channel.poll_flush(cx).map_err(|error| cut_off(&error))?.is_ready();
             if self.shared.closed.load(Ordering::Acquire) && (flushed || self.is_overdue(cx)) {
                 return Ok(Poll::Ready(()));
             }
-            if !flushed || !moved {
+            // Everything else that may come wakes us; what was left behind for want of room does not.
+            if !flushed || !was_full {
                 return Ok(Poll::Pending);
             }
         }
+    }
+
+    /// Reports whether what was told is not written yet, but together with what others are about to tell.
+    ///
+    /// Where several call at one time, the answers that they wait for come together, and so do their next requests. A call
+    /// that is alone never waits, and nothing waits for longer than one turn.
+    fn gathers(&mut self, told: bool) -> bool {
+        self.has_gathered = told && !self.has_gathered && self.table.has_several_calls();
+        self.has_gathered
     }
 
     /// Reports whether a peer that does not read has been waited for long enough, once nobody is left who could call.

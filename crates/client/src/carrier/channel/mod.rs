@@ -1,12 +1,15 @@
 //! Requests over a channel: one task drives it, and everybody else leaves word with that task.
 //!
 //! Whoever calls puts a written request into the outbox and waits at a slot of its own. The driver takes the whole outbox
-//! in one turn, writes once, reads everything that is there and fills the slots; so thirty calls at one time cost one
-//! write and one read together, and no caller ever waits for a lock that is held for long.
+//! in one turn, writes once, reads everything that is there and fills the slots; and where several call, it lets them have
+//! their turn before it writes. So thirty calls at one time cost one write and one read together, and no caller ever waits
+//! for a lock that is held for long.
 
 mod driver;
 mod slot;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,13 +98,7 @@ enum Command {
 impl ChannelCarrier {
     /// Begins to drive a channel, on a task of its own that ends with the carrier or with the channel.
     pub(crate) fn new(channel: impl Channel, aside: Aside, limits: ChannelLimits) -> Self {
-        let shared = Arc::new(Shared {
-            outbox: Mutex::default(),
-            driver: AtomicWaker::new(),
-            closed: AtomicBool::new(false),
-            places: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
-            posts: Arc::new(Semaphore::new(MOST_POSTS)),
-        });
+        let shared = Arc::new(Shared::new(&limits));
         let driver = tokio::spawn(Driver::new(channel, shared.clone(), aside, limits));
         Self { shared, driver: Mutex::new(Some(driver)), process: Mutex::default() }
     }
@@ -174,6 +171,16 @@ impl fmt::Debug for ChannelCarrier {
 }
 
 impl Shared {
+    fn new(limits: &ChannelLimits) -> Self {
+        Self {
+            outbox: Mutex::default(),
+            driver: AtomicWaker::new(),
+            closed: AtomicBool::new(false),
+            places: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
+            posts: Arc::new(Semaphore::new(MOST_POSTS)),
+        }
+    }
+
     /// Tells the driver something, unless it is gone.
     fn tell(&self, command: Command) -> Result<(), Loss> {
         let mut outbox = self.lock();
@@ -237,6 +244,14 @@ impl fmt::Debug for Place {
 impl Waiting {
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
         loop {
+            // Where a request is nearly all of the time, and need not be taken out of.
+            if let Stage::InFlight = self.stage {
+                let arrived = ready!(self.slot.poll_next(cx));
+                if matches!(arrived, Arrived::Response(_) | Arrived::Lost(_)) {
+                    self.stage = Stage::Over;
+                }
+                return Poll::Ready(Some(arrived));
+            }
             match std::mem::replace(&mut self.stage, Stage::Over) {
                 Stage::Written(outgoing) => {
                     // The driver gives the place back when the request is over.
@@ -259,15 +274,7 @@ impl Waiting {
                         return Poll::Ready(Some(Arrived::Lost(loss)));
                     }
                 }
-                Stage::InFlight => {
-                    self.stage = Stage::InFlight;
-                    let arrived = ready!(self.slot.poll_next(cx));
-                    if matches!(arrived, Arrived::Response(_) | Arrived::Lost(_)) {
-                        self.stage = Stage::Over;
-                    }
-                    return Poll::Ready(Some(arrived));
-                }
-                Stage::Over => return Poll::Ready(None),
+                Stage::InFlight | Stage::Over => return Poll::Ready(None),
             }
         }
     }

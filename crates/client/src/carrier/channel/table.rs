@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use trunkline_protocol::Id;
@@ -9,7 +10,27 @@ use crate::carrier::{Arrived, Loss};
 /// The requests that are in flight on one channel, and to which of them something belongs.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    entries: HashMap<u64, Entry>,
+    entries: HashMap<u64, Entry, BuildHasherDefault<Spread>>,
+    /// How many of them only stand.
+    standing: usize,
+}
+
+/// Spreads the bits of an id. We count the ids ourselves, so that no peer can choose them to meet in one place.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// One request in flight.
@@ -26,12 +47,16 @@ pub(super) struct Entry {
 
 impl Table {
     pub(super) fn insert(&mut self, id: u64, entry: Entry) {
+        self.standing += usize::from(entry.stands);
+        // Ids are never used twice, so that nothing is replaced.
         self.entries.insert(id, entry);
     }
 
     /// Takes a request out, since it is over.
     pub(super) fn remove(&mut self, id: u64) -> Option<Entry> {
-        self.entries.remove(&id)
+        let entry = self.entries.remove(&id)?;
+        self.standing -= usize::from(entry.stands);
+        Some(entry)
     }
 
     /// Takes out the request that a response names.
@@ -61,6 +86,11 @@ impl Table {
         calls.next().filter(|_| calls.next().is_none())
     }
 
+    /// Reports whether more than one request in flight does something.
+    pub(super) fn has_several_calls(&self) -> bool {
+        self.entries.len() - self.standing > 1
+    }
+
     /// Returns the request to which a question most likely belongs, since nothing on a channel says so.
     ///
     /// That is the oldest one which waits for no answer yet; ids grow, so that the smallest is the oldest. All of them are
@@ -83,8 +113,9 @@ impl Table {
 
     /// Ends everything, and returns how much there was.
     pub(super) fn lose(&mut self, loss: &Loss) -> usize {
-        let count = self.entries.len();
-        for entry in std::mem::take(&mut self.entries).into_values() {
+        let Self { entries, .. } = std::mem::take(self);
+        let count = entries.len();
+        for entry in entries.into_values() {
             entry.slot.finish(Arrived::Lost(loss.clone()));
         }
         count
@@ -127,6 +158,31 @@ mod tests {
                 table.entries.iter().find(|(_, e)| Some(Arc::as_ptr(&e.slot)) == found).map(|(id, _)| *id);
             assert_eq!(id, *expected, "{entries:?}");
         }
+    }
+
+    #[test]
+    fn what_only_stands_is_no_call() {
+        let entry = |stands| Entry {
+            slot: Arc::default(),
+            may_ask: false,
+            is_cancellable: true,
+            stands,
+            open: Vec::new(),
+        };
+        let mut table = Table::default();
+        for (id, stands, expected) in
+            [(1, true, false), (2, true, false), (3, false, false), (4, false, true), (5, true, true)]
+        {
+            table.insert(id, entry(stands));
+            assert_eq!(table.has_several_calls(), expected, "with {id}");
+        }
+        for (id, expected) in [(1, true), (1, true), (5, true), (3, false), (2, false), (4, false)] {
+            table.remove(id);
+            assert_eq!(table.has_several_calls(), expected, "without {id}");
+        }
+        table.insert(6, entry(true));
+        assert_eq!(table.lose(&Loss::may_have_reached("gone")), 1);
+        assert!(!table.has_several_calls());
     }
 
     #[test]

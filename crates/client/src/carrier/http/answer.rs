@@ -1,8 +1,9 @@
 //! What a response is by its head alone, before its body is read.
 
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use trunkline_protocol::shorten;
+use trunkline_transport::http::ResponseHeaders;
 
 use super::head::{Media, media};
 use crate::carrier::{Loss, LossKind, Reach};
@@ -32,14 +33,14 @@ pub(super) enum InSession {
 }
 
 /// Judges the head of the response to a request.
-pub(super) fn judge(status: StatusCode, headers: &HeaderMap, session: InSession) -> Answer {
+pub(super) fn judge(status: StatusCode, headers: &ResponseHeaders, session: InSession) -> Answer {
     if let Some(loss) = judge_status(status, headers, session) {
         return match loss.kind {
             LossKind::Status { .. } if !status.is_redirection() => Answer::Refused(loss, session),
             _ => Answer::Lost(loss),
         };
     }
-    if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers.get(&CONTENT_ENCODING).is_some_and(|encoding| encoding != b"identity") {
         return Answer::Lost(malformed(
             "the server compressed its response, which nobody asked for".to_owned(),
         ));
@@ -61,7 +62,11 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, session: InSession)
 }
 
 /// Judges the status of any response; `None` means that it went well.
-pub(super) fn judge_status(status: StatusCode, headers: &HeaderMap, session: InSession) -> Option<Loss> {
+pub(super) fn judge_status(
+    status: StatusCode,
+    headers: &ResponseHeaders,
+    session: InSession,
+) -> Option<Loss> {
     if status.is_success() {
         return None;
     }
@@ -78,7 +83,7 @@ pub(super) fn judge_status(status: StatusCode, headers: &HeaderMap, session: InS
 }
 
 /// Says what any response means that is not the one which was wanted.
-pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Loss {
+pub(crate) fn refusal(status: StatusCode, headers: &ResponseHeaders, body: &[u8]) -> Loss {
     let unwanted = || Loss {
         reach: Reach::NotReached,
         kind: LossKind::Status { status: status.as_u16(), excerpt: String::new() },
@@ -115,8 +120,8 @@ fn reach(status: StatusCode) -> Reach {
     }
 }
 
-fn redirection(headers: &HeaderMap) -> String {
-    match headers.get(LOCATION).map(readable) {
+fn redirection(headers: &ResponseHeaders) -> String {
+    match headers.get(&LOCATION).map(readable) {
         Some(place) => {
             format!("the server redirects to `{}`; if that is right, connect to it", shorten(&place))
         }
@@ -124,23 +129,23 @@ fn redirection(headers: &HeaderMap) -> String {
     }
 }
 
-fn challenge(headers: &HeaderMap) -> Option<String> {
-    let challenge = readable(headers.get(WWW_AUTHENTICATE)?);
+fn challenge(headers: &ResponseHeaders) -> Option<String> {
+    let challenge = readable(headers.get(&WWW_AUTHENTICATE)?);
     Some(match challenge.char_indices().nth(MOST_CHALLENGE).and_then(|(end, _)| challenge.get(..end)) {
         Some(beginning) => format!("{beginning}…"),
         None => challenge,
     })
 }
 
-fn content_type(headers: &HeaderMap) -> String {
-    match headers.get("content-type").map(readable) {
+fn content_type(headers: &ResponseHeaders) -> String {
+    match headers.get(&CONTENT_TYPE).map(readable) {
         Some(kind) => format!("`{}`", shorten(&kind)),
         None => "no content type".to_owned(),
     }
 }
 
-fn readable(value: &HeaderValue) -> String {
-    String::from_utf8_lossy(value.as_bytes()).replace(char::is_control, " ")
+fn readable(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).replace(char::is_control, " ")
 }
 
 /// Makes the beginning of a body readable, for people.
@@ -157,10 +162,14 @@ pub(super) fn malformed(problem: String) -> Loss {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, HeaderValue};
+
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    fn headers(pairs: &[(&'static str, &'static str)]) -> ResponseHeaders {
+        let pairs =
+            pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
+        (&pairs.collect::<HeaderMap>()).into()
     }
 
     const JSON: (&str, &str) = ("content-type", "application/json");
@@ -237,7 +246,7 @@ mod tests {
     fn texts_of_the_server_are_cut_and_have_no_control_characters() {
         let long = HeaderValue::from_str(&"x".repeat(100_000)).unwrap();
         let map = HeaderMap::from_iter([(WWW_AUTHENTICATE, long)]);
-        assert_eq!(challenge(&map).unwrap().chars().count(), MOST_CHALLENGE + 1);
+        assert_eq!(challenge(&(&map).into()).unwrap().chars().count(), MOST_CHALLENGE + 1);
         assert_eq!(excerpt(b"<html>\r\n\x1b[31m  hi\xff</html>"), "<html> [31m hi\u{fffd}</html>");
         assert!(excerpt("é".repeat(100_000).as_bytes()).chars().count() < 200);
     }

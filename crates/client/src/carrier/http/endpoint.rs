@@ -73,7 +73,7 @@ impl Endpoint {
             at.is_settled |= response.status.is_success();
             return None;
         }
-        let location = response.headers.get(LOCATION)?.to_str().ok()?;
+        let location = response.headers.get_text(&LOCATION)?;
         let url = at.url.join(location).ok()?;
         let place = self.http.place(&url).ok()?;
         (at.url, at.place) = (url, place.clone());

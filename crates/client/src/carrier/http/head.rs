@@ -4,7 +4,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USE
 use trunkline_protocol::Revision;
 use trunkline_protocol::header::encode_value;
 use trunkline_transport::Secret;
-use trunkline_transport::http::HeaderLines;
+use trunkline_transport::http::{HeaderLines, ResponseHeaders};
 
 use crate::carrier::Mirror;
 
@@ -139,13 +139,12 @@ pub(super) enum Media {
 }
 
 /// Reads `Content-Type`, whatever parameters it has.
-pub(super) fn media(headers: &HeaderMap) -> Media {
-    let kind = headers.get(CONTENT_TYPE);
+pub(super) fn media(headers: &ResponseHeaders) -> Media {
+    let kind = headers.get_text(&CONTENT_TYPE).unwrap_or_default();
     // What nearly every server says.
-    if kind.is_some_and(|kind| kind == JSON) {
+    if JSON == kind {
         return Media::Json;
     }
-    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim() {
         kind if kind.eq_ignore_ascii_case("application/json") => Media::Json,
         kind if kind.eq_ignore_ascii_case("text/event-stream") => Media::Events,
@@ -242,8 +241,8 @@ mod tests {
             ("", Media::Other),
         ] {
             let map = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]);
-            assert_eq!(media(&map), expected, "{value}");
+            assert_eq!(media(&(&map).into()), expected, "{value}");
         }
-        assert_eq!(media(&HeaderMap::new()), Media::Other);
+        assert_eq!(media(&ResponseHeaders::default()), Media::Other);
     }
 }

@@ -1,10 +1,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::Stream;
-use futures_util::stream::unfold;
 use tokio::sync::OwnedSemaphorePermit;
 use trunkline_protocol::envelope::{self, Incoming};
 use trunkline_protocol::{Id, Message, Method, Response, emit};
@@ -31,7 +29,7 @@ const EXCERPT_BYTES: usize = 2048;
 
 /// Everything that the server says within one request. Nothing is sent before it is polled.
 pub(in crate::carrier) struct Replies {
-    arrivals: Pin<Box<dyn Stream<Item = Arrived> + Send>>,
+    stage: Stage,
     shared: Arc<Shared>,
     has_begun: bool,
     /// Where the end of the connection is waited for.
@@ -40,12 +38,7 @@ pub(in crate::carrier) struct Replies {
 
 impl Replies {
     pub(super) fn new(shared: Arc<Shared>, outgoing: Outgoing) -> Self {
-        let arrivals = unfold(Stage::Unsent(shared.clone(), outgoing), async |stage| match stage {
-            Stage::Unsent(shared, outgoing) => Some(begin(shared, outgoing).await),
-            Stage::Streaming(reply) => Some(reply.next().await),
-            Stage::Over => None,
-        });
-        Self { arrivals: Box::pin(arrivals), shared, has_begun: false, place: Place::default() }
+        Self { stage: Stage::Unsent(outgoing), shared, has_begun: false, place: Place::default() }
     }
 
     /// Polls for what the server says next; `None` if it says nothing any more.
@@ -54,13 +47,28 @@ impl Replies {
             return Poll::Ready(Some(self.closed()));
         }
         self.has_begun = true;
-        if let Poll::Ready(arrived) = self.arrivals.as_mut().poll_next(cx) {
+        if let Poll::Ready(arrived) = self.poll_stage(cx) {
             return Poll::Ready(arrived);
         }
         if self.shared.closing.wait(&mut self.place, cx.waker()) {
             return Poll::Ready(Some(self.closed()));
         }
         Poll::Pending
+    }
+
+    fn poll_stage(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
+        loop {
+            if let Stage::Waiting(next) = &mut self.stage {
+                let (arrived, stage) = ready!(next.as_mut().poll(cx));
+                self.stage = stage;
+                return Poll::Ready(Some(arrived));
+            }
+            self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Unsent(outgoing) => Stage::Waiting(Box::pin(begin(self.shared.clone(), outgoing))),
+                Stage::Streaming(reply) => Stage::Waiting(Box::pin(reply.next())),
+                Stage::Waiting(_) | Stage::Over => return Poll::Ready(None),
+            };
+        }
     }
 
     fn closed(&self) -> Arrived {
@@ -77,7 +85,9 @@ impl Drop for Replies {
 
 /// How far a request is.
 enum Stage {
-    Unsent(Arc<Shared>, Outgoing),
+    Unsent(Outgoing),
+    /// Sent, or listened to: what comes next, and how far it is then.
+    Waiting(Pin<Box<dyn Future<Output = (Arrived, Stage)> + Send>>),
     Streaming(Box<Reply>),
     Over,
 }

@@ -1,6 +1,6 @@
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use trunkline_protocol::Revision;
-use trunkline_transport::http::HeaderLines;
+use trunkline_transport::http::{HeaderLines, ResponseHeaders};
 
 use super::answer::InSession;
 use super::head;
@@ -19,19 +19,18 @@ pub(super) struct Session {
 
 impl Session {
     /// Reads the session that the response to a handshake opens.
-    pub(super) fn open(headers: &HeaderMap) -> Result<Self, String> {
-        let mut ids = headers.get_all(SESSION_ID).iter();
+    pub(super) fn open(headers: &ResponseHeaders) -> Result<Self, String> {
+        let name = SESSION_ID;
+        let mut ids = headers.get_all(&name);
         let (id, other) = (ids.next(), ids.next());
-        let is_legal = |id: &HeaderValue| {
-            (1..=MOST_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
-        };
+        let is_legal =
+            |id: &[u8]| (1..=MOST_ID_BYTES).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
         if other.is_some() || id.is_some_and(|id| !is_legal(id)) {
             return Err(
                 "the server gave an id of a session that is not one piece of printable ASCII".to_owned()
             );
         }
-        // A copy, since a header shares its bytes with all that was read with it.
-        let mut id = id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
+        let mut id = id.and_then(|id| HeaderValue::from_bytes(id).ok());
         if let Some(id) = &mut id {
             // Whoever has the id may speak in the session.
             id.set_sensitive(true);
@@ -62,6 +61,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]
@@ -77,9 +78,13 @@ mod tests {
             (&[&long], None),
         ];
         for (ids, expected) in table {
-            let headers = ids.iter().map(|id| (SESSION_ID, HeaderValue::from_str(id).unwrap())).collect();
-            let session =
-                Session::open(&headers).ok().map(|session| session.name_itself(&mut HeaderLines::default()));
+            let mut headers = HeaderMap::new();
+            for id in *ids {
+                headers.append(SESSION_ID, HeaderValue::from_str(id).unwrap());
+            }
+            let session = Session::open(&(&headers).into())
+                .ok()
+                .map(|session| session.name_itself(&mut HeaderLines::default()));
             assert_eq!(session, *expected, "{ids:?}");
         }
     }
@@ -87,7 +92,7 @@ mod tests {
     #[test]
     fn an_id_is_never_printed() {
         let headers = HeaderMap::from_iter([(SESSION_ID, HeaderValue::from_static("sentinel"))]);
-        let session = Session::open(&headers).unwrap();
+        let session = Session::open(&(&headers).into()).unwrap();
         let mut sent = HeaderLines::default();
         session.name_itself(&mut sent);
         assert_eq!(sent.as_bytes(), b"mcp-session-id: sentinel\r\n");

@@ -159,7 +159,7 @@ async fn get(http: &HttpClient, url: &Url, headers: &Headers) -> Result<(Url, Ht
 }
 
 fn redirection(url: &Url, response: &HttpResponse) -> Option<Url> {
-    let location = response.headers.get(http::header::LOCATION)?.to_str().ok()?;
+    let location = response.headers.get_text(&http::header::LOCATION)?;
     if response.status.is_redirection() { url.join(location).ok() } else { None }
 }
 

@@ -1,0 +1,132 @@
+use std::fmt;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{HeaderMap, HeaderName};
+
+/// The headers of a response, as the server wrote them.
+///
+/// Whoever gets a response looks for two or three of them, and finds those sooner in a short list than all would be in a
+/// map. Values never print.
+#[derive(Clone, Default)]
+pub struct ResponseHeaders {
+    text: Bytes,
+    lines: Vec<Line>,
+}
+
+/// Where a header is in the text.
+#[derive(Clone)]
+struct Line {
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+impl ResponseHeaders {
+    /// Takes the headers that were found in a text.
+    pub(super) fn new(text: Bytes, found: &[httparse::Header<'_>]) -> Self {
+        let lines = found.iter().map(|header| Line {
+            name: place(&text, header.name.as_bytes()),
+            value: place(&text, header.value),
+        });
+        Self { lines: lines.collect(), text }
+    }
+
+    /// Returns the value of a header, the first one if there are several.
+    pub fn get(&self, name: &HeaderName) -> Option<&[u8]> {
+        self.get_all(name).next()
+    }
+
+    /// Returns the value of a header if it is nothing but printable ASCII, the first one if there are several.
+    pub fn get_text(&self, name: &HeaderName) -> Option<&str> {
+        let is_text = |value: &&[u8]| value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+        std::str::from_utf8(self.get(name).filter(is_text)?).ok()
+    }
+
+    /// Returns all values of a header, in order.
+    pub fn get_all(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
+        let name = name.as_str().as_bytes();
+        let named = self.lines.iter().filter(move |line| {
+            line.name.len() == name.len() && self.at(&line.name).eq_ignore_ascii_case(name)
+        });
+        named.map(|line| self.at(&line.value))
+    }
+
+    /// Reports whether there is a header.
+    pub fn has(&self, name: &HeaderName) -> bool {
+        self.get(name).is_some()
+    }
+
+    fn at(&self, place: &Range<usize>) -> &[u8] {
+        self.text.get(place.clone()).unwrap_or_default()
+    }
+}
+
+/// Finds a part of a text in it; nothing at all may be anywhere.
+fn place(text: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    if part.is_empty() { 0..0 } else { start..start.saturating_add(part.len()) }
+}
+
+impl From<&HeaderMap> for ResponseHeaders {
+    fn from(map: &HeaderMap) -> Self {
+        let (mut text, mut lines) = (BytesMut::new(), Vec::new());
+        let mut add = |part: &[u8]| {
+            let start = text.len();
+            text.extend_from_slice(part);
+            start..text.len()
+        };
+        for (name, value) in map {
+            lines.push(Line { name: add(name.as_str().as_bytes()), value: add(value.as_bytes()) });
+        }
+        Self { text: text.freeze(), lines }
+    }
+}
+
+impl fmt::Debug for ResponseHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.lines.iter().map(|line| String::from_utf8_lossy(self.at(&line.name)));
+        f.debug_set().entries(names).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, VARY};
+
+    use super::*;
+
+    #[test]
+    fn a_header_is_found_by_its_name_however_that_is_written() {
+        let text = Bytes::from_static(
+            b"HTTP/1.1 200 OK\r\nContent-TYPE: \t a/b \r\nset-cookie: a\r\nvary:\r\nSet-Cookie: b\nlocation: \xff\n\n",
+        );
+        let mut lines = [httparse::EMPTY_HEADER; 8];
+        let mut response = httparse::Response::new(&mut lines);
+        assert!(response.parse(&text).unwrap().is_complete());
+        let headers = ResponseHeaders::new(text.clone(), response.headers);
+        assert_eq!(
+            (headers.get(&CONTENT_TYPE), headers.get_text(&CONTENT_TYPE)),
+            (Some(&b"a/b"[..]), Some("a/b"))
+        );
+        assert_eq!(headers.get_all(&SET_COOKIE).collect::<Vec<_>>(), [b"a", b"b"]);
+        assert_eq!(headers.get(&VARY), Some(&b""[..]));
+        assert_eq!((headers.get(&LOCATION), headers.get_text(&LOCATION)), (Some(&b"\xff"[..]), None));
+        assert!(headers.has(&VARY) && !headers.has(&COOKIE));
+    }
+
+    #[test]
+    fn a_map_has_the_same_headers_as_before_and_no_value_is_printed() {
+        let mut map = HeaderMap::new();
+        for value in ["sentinel", "", "sentinel too"] {
+            map.append(SET_COOKIE, HeaderValue::from_static(value));
+        }
+        let headers = ResponseHeaders::from(&map);
+        assert_eq!(
+            headers.get_all(&SET_COOKIE).collect::<Vec<_>>(),
+            [&b"sentinel"[..], b"", b"sentinel too"]
+        );
+        let printed = format!("{headers:?}");
+        assert!(printed.contains("set-cookie") && !printed.contains("sentinel"), "{printed}");
+    }
+}

@@ -69,9 +69,7 @@ pub(super) fn read(
     let reading = relay(server, errand, options.clone());
     Box::pin(async move {
         Ok(match reading.await {
-            Ok(Outcome::Done(Reply::Carried(read))) => {
-                Outcome::Done(Reply::Tool(as_tool_result(&read.to_raw())))
-            }
+            Ok(Outcome::Done(Reply::Carried(read))) => Outcome::Done(Reply::Tool(as_tool_result(read.raw()))),
             Ok(other) => other,
             // The model can read why, and ask for something else.
             Err(refusal) => Outcome::Done(Reply::Tool(CallToolResult::error(refusal.to_string()))),

@@ -41,7 +41,7 @@ impl Journey<'_> {
             self.drive(&lease, step).await
         };
         match stepped {
-            Ok(Stepped::Done(result)) => self.done(&lease, &result, &undeclared, resume.is_again()),
+            Ok(Stepped::Done(result)) => self.done(&lease, result, &undeclared, resume.is_again()),
             // Boxed, so that calls which are simply answered have no room for it.
             stepped => Box::pin(self.go_on(&lease, stepped, &undeclared, resume)).await,
         }
@@ -58,7 +58,7 @@ impl Journey<'_> {
         let mut has_asked = resume.is_again();
         loop {
             match stepped {
-                Ok(Stepped::Done(result)) => return self.done(lease, &result, undeclared, has_asked),
+                Ok(Stepped::Done(result)) => return self.done(lease, result, undeclared, has_asked),
                 Ok(Stepped::Ask(round)) => match &round.then {
                     Continuation::Live(_) => {
                         has_asked = true;
@@ -193,7 +193,7 @@ impl Journey<'_> {
     fn done(
         &self,
         lease: &Lease,
-        result: &Raw,
+        result: Raw,
         undeclared: &Undeclared,
         has_asked: bool,
     ) -> Result<Outcome, Failed> {
@@ -202,18 +202,17 @@ impl Journey<'_> {
         let carried = Carried::new(self.errand.method, from, result)
             .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
         let carried = if has_asked { carried.not_to_be_kept() } else { carried };
-        let reply = Reply::Carried(carried);
-        if reply.is_tool_error() {
+        if carried.is_error() {
             // A server of our own says so by the result of its tool, where its revision has no code for it.
             let told = || {
-                let (required, problem) = Refusal::missing_in(result)?;
+                let (required, problem) = Refusal::missing_in(carried.raw())?;
                 Some(self.ends(lease).lacking(&required, None, &problem))
             };
             if let Some(refusal) = self.missing_capability(lease, undeclared).or_else(told) {
                 return Err(refusal.into());
             }
         }
-        Ok(Outcome::Done(reply))
+        Ok(Outcome::Done(Reply::Carried(carried)))
     }
 
     /// Tells why a call failed, and lets go of a connection that is gone.

@@ -67,9 +67,7 @@ impl Inner {
             Some(ToolTarget::ReadResource) => {
                 let owner = |uri: &str| self.owner_of(registry, &call, uri);
                 match resource_tools::whose(registry, &call, owner) {
-                    Ok((server, params)) => {
-                        Routed::Answer(resource_tools::read(server, params, call, &self.options))
-                    }
+                    Ok((server, params)) => Routed::Answer(resource_tools::read(server, params, call)),
                     Err(problem) => Routed::Answer(ready(Ok(Outcome::Done(problem)))),
                 }
             }
@@ -170,7 +168,7 @@ impl Inner {
         let is_noted = call.method.may_ask() && self.registry().with_resources.len() > 1;
         let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
         let errand = Errand { method: call.method, wanted, call };
-        let relayed = relay(server.clone(), errand, self.options.clone());
+        let relayed = relay(server.clone(), errand);
         let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
         Routed::Answer(Box::pin(async move {
             let outcome = relayed.await;

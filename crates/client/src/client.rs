@@ -271,9 +271,10 @@ impl Client {
     /// # Errors
     /// [`Error`]; whether the server may have run the call nevertheless is told by [`Error::may_have_run`].
     pub fn step(&self, mut call: Call) -> impl Future<Output = Result<Outcome, Error>> + Send {
+        call.gathers = true;
         let given = call.given.take();
         async move {
-            match self.inner.step(&call, given, self.inner.plan.limits.siblings_within).await? {
+            match self.inner.step(&call, given).await? {
                 Step::Done(result) => Ok(Outcome::Done(result)),
                 Step::Ask(questions, then) => {
                     Ok(Outcome::Ask(Box::new(Round::new(self.clone(), call, questions, then))))

@@ -27,6 +27,8 @@ pub struct Call {
     pub(crate) observers: Observers,
     /// In a box, as are all things that few calls have: calls are moved about.
     pub(crate) given: Option<Box<Given>>,
+    /// Whether questions that come right after another are waited for, so that they are given out together.
+    pub(crate) gathers: bool,
     /// Whether a session that the server forgot is opened again for it.
     pub(crate) may_reopen: bool,
     /// What is wrong with it, which its caller hears instead of an answer.
@@ -118,6 +120,7 @@ impl Call {
             timeout: None,
             observers: Observers::default(),
             given: None,
+            gathers: false,
             may_reopen: true,
             fault: None,
         }

@@ -71,15 +71,10 @@ struct Clock {
 }
 
 impl Running {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        exchange: Exchange,
-        call: &Call,
-        inner: &Inner,
-        siblings_within: Duration,
-    ) -> Self {
+    pub(crate) fn new(session: Arc<Session>, exchange: Exchange, call: &Call, inner: &Inner) -> Self {
         let limits = &inner.plan.limits;
         let silent_for = call.timeout.unwrap_or(limits.silent_for);
+        let siblings_within = if call.gathers { limits.siblings_within } else { Duration::ZERO };
         let clock = Clock { silent_for, left: limits.call_at_most.max(silent_for), siblings_within };
         let (backlog, open) = (VecDeque::new(), Vec::new());
         Self { session, exchange, clock, backlog, open, asked: 0, reported: f64::NEG_INFINITY }

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, TryFutureExt as _};
 use tokio::time::{Instant, sleep};
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Method, Raw, Refusal};
@@ -57,7 +57,6 @@ impl Inner {
         self: &Arc<Self>,
         call: &Call,
         given: Option<Box<Given>>,
-        siblings_within: Duration,
     ) -> Result<Step, Error> {
         if let Some(fault) = &call.fault {
             return Err(Error::Invalid(fault.to_string()));
@@ -81,15 +80,15 @@ impl Inner {
             session.edge.check(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let exchange = self.carrier.request(outgoing);
-            let mut running = Running::new(session, exchange, call, self, siblings_within);
-            match running.wait(self, call).await? {
+            let mut running = Running::new(session, exchange, call, self);
+            let mend = match running.wait(self, call).await? {
                 Waited::Asked(questions) => return Ok(suspend(running, questions)),
                 Waited::Lost(loss) => {
                     let is_gone = loss.kind == LossKind::SessionGone && loss.reach == Reach::NotReached;
                     if !(is_gone && call.may_reopen) || std::mem::replace(&mut reopened, true) {
                         return Err(loss.into());
                     }
-                    self.reopen(&running.session).await?;
+                    self.reopen(&running.session)
                 }
                 Waited::Response(outcome) => match self.settle(&running, call, outcome) {
                     Err(Error::Refused(refused))
@@ -99,13 +98,12 @@ impl Inner {
                     {
                         // The schema has changed, and with it what headers have to repeat. Without a list that can be had
                         // there is nothing to do differently.
-                        if Box::pin(self.refresh_tools()).await.is_err() {
-                            return Err(Error::Refused(refused));
-                        }
+                        Box::pin(self.refresh_tools().map_err(|_| Error::Refused(refused)))
                     }
                     settled => return settled,
                 },
-            }
+            };
+            mend.await?;
         }
     }
 
@@ -147,7 +145,7 @@ impl Inner {
         let mut rounds = 0;
         let mut pace = PACE;
         loop {
-            match self.step(call, given.take(), Duration::ZERO).await? {
+            match self.step(call, given.take()).await? {
                 Step::Done(result) => return Ok(result),
                 Step::Ask(questions, then) if questions.is_empty() => {
                     if began.elapsed() > limits.call_at_most {

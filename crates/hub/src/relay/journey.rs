@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questions};
 use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, Reply};
-use trunkline_protocol::model::{CallToolResult, ClientCapabilities};
-use trunkline_protocol::{Level, Method, Raw, Refusal};
+use trunkline_protocol::model::CallToolResult;
+use trunkline_protocol::{Method, Raw, Refusal};
 use trunkline_server::{Continuation as Then, Outcome, Round};
 
 use super::asking::{ask, tell_roots};
@@ -16,40 +16,30 @@ use super::translate::UNSUPPORTED_VERSION;
 use super::witness::Witness;
 use super::{Errand, Failed};
 use crate::trail::{Trail, VIA};
-use crate::upstream::{InputSet, Lease, Upstream};
+use crate::upstream::{Caller, Lease, Upstream};
 
 /// A call that has a connection.
 pub(super) struct Journey<'a> {
     pub(super) server: &'a Arc<Upstream>,
     pub(super) errand: &'a Errand,
-    /// What the caller can be asked.
-    pub(super) input: InputSet,
-    /// The mildest log message that the caller wants, if it wants any.
-    pub(super) log_level: Option<Level>,
+    pub(super) caller: Caller,
 }
 
 impl Journey<'_> {
-    pub(super) fn go(
-        &self,
-        lease: Lease,
-        capabilities: ClientCapabilities,
-        resume: &Resume,
-    ) -> impl Future<Output = Result<Outcome, Failed>> + Send {
+    pub(super) async fn go(&mut self, lease: Lease, resume: &Resume) -> Result<Outcome, Failed> {
+        let _turn = self.turn(&lease).await;
+        self.lower_level(&lease).await;
         let witness = Arc::new(Witness::of(&self.errand.call.context));
-        async move {
-            let _turn = self.turn(&lease).await;
-            self.lower_level(&lease).await;
-            let request = self.request(capabilities, resume, witness.clone());
-            let stepped = {
-                // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
-                let step = std::pin::pin!(lease.client().step(request));
-                self.drive(&lease, step).await
-            };
-            match stepped {
-                Ok(Stepped::Done(result)) => self.done(&lease, result, &witness, resume.is_again()),
-                // Boxed, so that calls which are simply answered have no room for it.
-                stepped => Box::pin(self.go_on(&lease, stepped, &witness, resume)).await,
-            }
+        let request = self.request(resume, witness.clone());
+        let stepped = {
+            // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
+            let step = std::pin::pin!(lease.client().step(request));
+            self.drive(&lease, step).await
+        };
+        match stepped {
+            Ok(Stepped::Done(result)) => self.done(&lease, result, &witness, resume.is_again()),
+            // Boxed, so that calls which are simply answered have no room for it.
+            stepped => Box::pin(self.go_on(&lease, stepped, &witness, resume)).await,
         }
     }
 
@@ -93,7 +83,7 @@ impl Journey<'_> {
 
     /// Waits until nobody else may be asked something, where it has to be certain whose a question is.
     async fn turn<'l>(&self, lease: &'l Lease) -> Option<tokio::sync::SemaphorePermit<'l>> {
-        if self.input.is_empty() || !self.errand.method.may_ask() {
+        if self.caller.input.is_empty() || !self.errand.method.may_ask() {
             return None;
         }
         if self.server.config().attribution != Attribution::Exact {
@@ -104,7 +94,7 @@ impl Journey<'_> {
 
     /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
     async fn lower_level(&self, lease: &Lease) {
-        let level = self.log_level.filter(|_| lease.client().server().keeps_sessions());
+        let level = self.caller.log_level.filter(|_| lease.client().server().keeps_sessions());
         let Some(level) = level else { return };
         if lease.client().server().capabilities.logging
             && lease.connection().lowers_level(level)
@@ -114,12 +104,9 @@ impl Journey<'_> {
         }
     }
 
-    fn request(
-        &self,
-        capabilities: ClientCapabilities,
-        resume: &Resume,
-        witness: Arc<Witness>,
-    ) -> trunkline_client::Call {
+    /// Makes the request, with the capabilities of the caller, which nobody else needs.
+    fn request(&mut self, resume: &Resume, witness: Arc<Witness>) -> trunkline_client::Call {
+        let capabilities = std::mem::take(&mut self.caller.capabilities);
         let call = &self.errand.call;
         let meta = call.params().meta.as_ref();
         let mut request = trunkline_client::Call::carried(self.errand.method, self.errand.params(), meta)
@@ -129,7 +116,7 @@ impl Journey<'_> {
         if matches!(self.errand.method, Method::ResourcesRead | Method::Complete) {
             request = request.meta(VIA, Trail::of(meta).and(self.server.hub()));
         }
-        if let Some(level) = self.log_level {
+        if let Some(level) = self.caller.log_level {
             request = request.log_level(level);
         }
         if let Some(timeout) = self.server.config().timeout {
@@ -147,7 +134,10 @@ impl Journey<'_> {
         lease: &Lease,
         mut step: impl Future<Output = Result<Stepped, Error>> + Unpin,
     ) -> Result<Stepped, Error> {
-        if !self.input.has_roots() || !lease.connection().input.has_roots() || !self.errand.method.may_ask() {
+        if !self.caller.input.has_roots()
+            || !lease.connection().input.has_roots()
+            || !self.errand.method.may_ask()
+        {
             return step.await;
         }
         Box::pin(async move {

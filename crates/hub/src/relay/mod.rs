@@ -46,9 +46,8 @@ pub(crate) fn relay(
                     (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
                 },
             };
-            let Caller { capabilities, input, log_level } = caller;
-            let journey = Journey { server: &server, errand: &errand, input, log_level };
-            match journey.go(lease, capabilities, &resume).await {
+            let mut journey = Journey { server: &server, errand: &errand, caller };
+            match journey.go(lease, &resume).await {
                 // What certainly did not arrive may be sent once more, over a connection of which that is not known.
                 Err(Failed::Upstream(error))
                     if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}

@@ -138,10 +138,12 @@ pub fn read_text(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malforme
     }
 }
 
+#[cold]
 fn plain(refusal: Refusal) -> Malformed {
     Malformed { refusal, id: None }
 }
 
+#[cold]
 fn unreadable(error: ScanError, bounds: Bounds) -> Refusal {
     match error {
         ScanError::Syntax => Refusal::PARSE_ERROR,
@@ -255,6 +257,7 @@ impl Envelope {
     }
 
     /// Notes a fault, of which the first is told; returns false, since the member is not one too many.
+    #[cold]
     fn note(&mut self, fault: &str) -> bool {
         self.fault.get_or_insert_with(|| fault.to_owned());
         false

@@ -151,6 +151,7 @@ pub fn admit(
 }
 
 /// Refuses a method that the revision does not have.
+#[cold]
 pub fn unknown_method(name: &str) -> Refusal {
     Refusal::METHOD_NOT_FOUND.because(format!("method not found: {}", shorten(name)))
 }

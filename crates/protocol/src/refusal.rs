@@ -143,6 +143,7 @@ impl Refusal {
     /// Makes a refusal with a code of the application's own.
     ///
     /// Codes from −32768 to −32000 belong to JSON-RPC and the protocol; such a code is replaced by that of an internal error.
+    #[cold]
     pub fn application(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         let code = if (-32768..=-32000).contains(&code) { None } else { Some(code) };
         Self { code, ..Self::INTERNAL.because(message) }
@@ -152,6 +153,7 @@ impl Refusal {
     ///
     /// Codes from −32099 to −32000 are for servers of the legacy era to use as they like. The modern era has given them
     /// meanings of its own, so that there such a refusal is an internal error with the code among its data.
+    #[cold]
     pub fn carried(code: i64, message: impl Into<Cow<'static, str>>, data: Option<Raw>) -> Self {
         let row = match code {
             -32601 => Self::METHOD_NOT_FOUND,
@@ -195,6 +197,7 @@ impl Refusal {
     }
 
     /// Refuses a client that lacks capabilities, naming them as a capabilities object.
+    #[cold]
     pub fn missing_capability(required: &Raw) -> Self {
         let mut writer = Writer::with_capacity(64);
         writer.open_object();
@@ -226,6 +229,7 @@ impl Refusal {
     }
 
     /// Refuses a version, naming those that are spoken here.
+    #[cold]
     pub fn unsupported_version(requested: &str, spoken: Revisions) -> Self {
         let mut writer = Writer::with_capacity(128);
         writer.open_object();
@@ -242,6 +246,7 @@ impl Refusal {
     }
 
     /// Refuses a read of a resource that is not there, naming it unless its name is absurdly long.
+    #[cold]
     pub fn resource_not_found(uri: &str) -> Self {
         if uri.len() > MOST_URI {
             return Self::RESOURCE_NOT_FOUND;
@@ -256,6 +261,7 @@ impl Refusal {
 
     /// Replaces the public sentence by a more precise one.
     #[must_use]
+    #[cold]
     pub fn because(self, message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: Some(message.into()), ..self }
     }

@@ -22,16 +22,22 @@ pub(crate) fn answer(server: &ServerHandle, call: Call) -> Answer {
         // The hot path: the handler's own future is the only one that is boxed.
         return call_tool(&registry, call);
     }
-    if !is_offered(call.method, &registry) {
+    answer_others(server, &registry, call)
+}
+
+/// Answers what is no call of a tool: apart, so that the code of the hot path is in one place.
+#[inline(never)]
+fn answer_others(server: &ServerHandle, registry: &Registry, call: Call) -> Answer {
+    if !is_offered(call.method, registry) {
         return ready(Err(Refusal::METHOD_NOT_FOUND));
     }
     match call.method {
         Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
-            ready(list(server, &registry, &call))
+            ready(list(server, registry, &call))
         }
-        Method::PromptsGet => get_prompt(&registry, call),
-        Method::ResourcesRead => read_resource(&registry, &call),
-        Method::Complete => complete(&registry, call.params()).unwrap_or_else(|refusal| ready(Err(refusal))),
+        Method::PromptsGet => get_prompt(registry, call),
+        Method::ResourcesRead => read_resource(registry, &call),
+        Method::Complete => complete(registry, call.params()).unwrap_or_else(|refusal| ready(Err(refusal))),
         _ => ready(Err(Refusal::METHOD_NOT_FOUND)),
     }
 }
@@ -54,11 +60,14 @@ fn is_offered(method: Method, registry: &Registry) -> bool {
 fn call_tool(registry: &Registry, call: Call) -> Answer {
     match call.name().and_then(|name| registry.tool(&name)) {
         Some(tool) => tool.call(call),
-        None => {
-            let named = call.params().text("name");
-            ready(Err(named.map_or_else(|refusal| refusal, |name| unknown("tool", &name))))
-        }
+        None => no_such_tool(&call),
     }
+}
+
+#[cold]
+fn no_such_tool(call: &Call) -> Answer {
+    let named = call.params().text("name");
+    ready(Err(named.map_or_else(|refusal| refusal, |name| unknown("tool", &name))))
 }
 
 fn unknown(kind: &str, name: &str) -> Refusal {

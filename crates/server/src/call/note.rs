@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::{Level, Raw, emit};
 
@@ -8,10 +10,14 @@ pub(crate) enum Note {
     Log { level: Level, logger: Option<String>, data: Raw },
 }
 
-/// What an exchange must act on before it polls a call again.
-pub(crate) enum Urgent {
+/// What a call has left for its exchange to act on, the most urgent of it.
+pub(crate) enum Left {
     Cancelled,
     Note(Note),
+    /// To be detached from its stream for a while.
+    Release(Duration),
+    /// Questions that have not been put to the caller yet.
+    Questions,
     Nothing,
 }
 

@@ -8,7 +8,7 @@ use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::Question;
 
-use super::note::{Note, Urgent};
+use super::note::{Left, Note};
 use super::outcome::{BoxFuture, Call, Handler, Outcome};
 use super::shared::Shared;
 use crate::metrics::process;
@@ -75,12 +75,12 @@ impl Running {
             // Before its first poll a call has said nothing yet.
             if std::mem::replace(&mut self.started, true) {
                 match self.shared.urgent() {
-                    Urgent::Cancelled => {
+                    Left::Cancelled => {
                         self.let_go();
                         return Poll::Ready(Step::Cancelled);
                     }
-                    Urgent::Note(note) => return Poll::Ready(Step::Note(note)),
-                    Urgent::Nothing => {}
+                    Left::Note(note) => return Poll::Ready(Step::Note(note)),
+                    _ => {}
                 }
             }
             if let Some(done) = self.finished.take() {
@@ -93,17 +93,24 @@ impl Running {
                 self.finished = Some(Box::new(done));
                 continue;
             }
-            // Registered before the last look, so that nothing said from another task in between is missed.
-            self.shared.watch(cx.waker());
-            match self.shared.urgent() {
-                Urgent::Cancelled => continue,
-                Urgent::Note(note) => return Poll::Ready(Step::Note(note)),
-                Urgent::Nothing => {}
-            }
-            if let Some(retry) = self.shared.take_release() {
-                return Poll::Ready(Step::Release(retry));
-            }
-            return self.poll_questions(cx);
+            return match self.shared.rest(cx.waker()) {
+                Left::Cancelled => continue,
+                Left::Note(note) => Poll::Ready(Step::Note(note)),
+                Left::Release(retry) => Poll::Ready(Step::Release(retry)),
+                // A round is closed once the future has stayed pending for one more turn after it put a question.
+                Left::Questions if !std::mem::replace(&mut self.settling, true) => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Left::Questions => {
+                    self.settling = false;
+                    Poll::Ready(Step::Ask(self.shared.take_unsent()))
+                }
+                Left::Nothing => {
+                    self.settling = false;
+                    Poll::Pending
+                }
+            };
         }
     }
 
@@ -138,20 +145,6 @@ impl Running {
         {
             panicked();
         }
-    }
-
-    /// Closes a round once the future has stayed pending for one more turn after it put a question.
-    fn poll_questions(&mut self, cx: &mut TaskContext<'_>) -> Poll<Step> {
-        if !self.shared.has_unsent() {
-            self.settling = false;
-            return Poll::Pending;
-        }
-        if !std::mem::replace(&mut self.settling, true) {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        self.settling = false;
-        Poll::Ready(Step::Ask(self.shared.take_unsent()))
     }
 }
 

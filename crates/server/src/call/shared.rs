@@ -10,7 +10,7 @@ use trunkline_protocol::{Level, Method, Params, Raw, Revision};
 use super::ask::AskError;
 use super::caller::Caller;
 use super::given::Given;
-use super::note::{Note, Urgent};
+use super::note::{Left, Note};
 use super::state::State;
 use super::surroundings::Surroundings;
 use crate::env::Secret;
@@ -157,31 +157,35 @@ impl Shared {
 
     // What the exchange does.
 
-    /// Looks at what the exchange must act on before anything else.
-    pub(crate) fn urgent(&self) -> Urgent {
+    /// Looks at what the exchange must act on before the future is polled.
+    pub(crate) fn urgent(&self) -> Left {
+        self.lock().urgent()
+    }
+
+    /// Looks at all that the exchange must act on while the future waits.
+    ///
+    /// The exchange's task is remembered first, so that nothing is missed that is said from another task afterwards.
+    pub(crate) fn rest(&self, waker: &Waker) -> Left {
         let mut state = self.lock();
-        if state.cancelled {
-            return Urgent::Cancelled;
+        match &mut state.exchange {
+            Some(known) if known.will_wake(waker) => {}
+            slot => *slot = Some(waker.clone()),
         }
-        if state.notes.is_empty() {
-            return Urgent::Nothing;
+        match state.urgent() {
+            Left::Nothing => {}
+            urgent => return urgent,
         }
-        state.notes.pop_front().map_or(Urgent::Nothing, Urgent::Note)
+        if state.release.is_some() {
+            return state.release.take().map_or(Left::Nothing, Left::Release);
+        }
+        let has_unsent = state.asked.iter().any(|asked| !asked.sent && asked.answer.is_none());
+        if has_unsent { Left::Questions } else { Left::Nothing }
     }
 
     /// Reports whether there is nothing that the exchange must act on before anything else.
     pub(crate) fn is_quiet(&self) -> bool {
         let state = self.lock();
         !state.cancelled && state.notes.is_empty()
-    }
-
-    pub(crate) fn take_release(&self) -> Option<Duration> {
-        let mut state = self.lock();
-        if state.release.is_some() { state.release.take() } else { None }
-    }
-
-    pub(crate) fn has_unsent(&self) -> bool {
-        self.lock().asked.iter().any(|asked| !asked.sent && asked.answer.is_none())
     }
 
     /// Takes the questions that have not been put to the caller yet.
@@ -214,15 +218,6 @@ impl Shared {
         }
         wake(asker, state);
         true
-    }
-
-    /// Remembers the exchange's task, so that what happens outside the future's own polls is noticed.
-    pub(crate) fn watch(&self, waker: &Waker) {
-        let mut state = self.lock();
-        match &mut state.exchange {
-            Some(known) if known.will_wake(waker) => {}
-            slot => *slot = Some(waker.clone()),
-        }
     }
 
     /// Notes that no exchange carries the call now.

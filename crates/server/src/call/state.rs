@@ -9,7 +9,7 @@ use trunkline_protocol::model::Question;
 use super::ask::AskError;
 use super::caller::Caller;
 use super::given::Given;
-use super::note::Note;
+use super::note::{Left, Note};
 use crate::env::{Env, Secret};
 use crate::unanswered::Reserved;
 
@@ -67,6 +67,18 @@ impl State {
             Box::new(Talk { secrets, answers, ..Talk::NONE })
         });
         Self { caller, parked: false, cancelled: false, given_up: false, exchange: None, talk }
+    }
+
+    /// Looks at what cannot wait for the future to be polled.
+    pub(super) fn urgent(&mut self) -> Left {
+        if self.cancelled {
+            return Left::Cancelled;
+        }
+        // Looked at first, since what is written to is made.
+        if self.notes.is_empty() {
+            return Left::Nothing;
+        }
+        self.notes.pop_front().map_or(Left::Nothing, Left::Note)
     }
 
     /// Adds the secrets of one more request, as far as there is room.

@@ -63,6 +63,7 @@ impl Event {
 }
 
 /// Refuses a request whose id another one has.
+#[cold]
 pub(crate) fn id_in_use() -> Refusal {
     Refusal::INVALID_REQUEST.because("a request with this id is still running")
 }

@@ -180,11 +180,26 @@ impl Drop for StreamLog {
 /// How many messages of a call are dropped in one turn.
 const MOST_DROPPED: usize = 64;
 
+/// Who sees to it that a call is polled when its response must begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wakes {
+    /// The connection that it came over, which has one timer for all of its calls.
+    Connection,
+    /// Nobody, so that the call needs a timer of its own.
+    Nobody,
+}
+
 /// Waits for the first thing that a call does, up to a time after which the response must begin.
 ///
 /// Where no stream is acceptable, what a call says before its answer is dropped, and there is no such time.
-pub(super) async fn first_event(call: &mut Carried, may_stream: bool, wait: Duration) -> Option<Event> {
-    let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
+pub(super) async fn first_event(
+    call: &mut Carried,
+    may_stream: bool,
+    wait: Duration,
+    wakes: Wakes,
+) -> Option<Event> {
+    let mut deadline = None;
+    let mut timer: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
         let mut dropped = 0;
         loop {
@@ -199,9 +214,16 @@ pub(super) async fn first_event(call: &mut Carried, may_stream: bool, wait: Dura
                 Poll::Ready(Event::Message(_) | Event::Release(_)) if !may_stream => dropped += 1,
                 Poll::Ready(event) => return Poll::Ready(Some(event)),
                 Poll::Pending if !may_stream => return Poll::Pending,
+                Poll::Pending if wakes == Wakes::Nobody => {
+                    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
+                    return timer.as_mut().poll(cx).map(|()| None);
+                }
                 Poll::Pending => {
-                    let deadline = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
-                    return deadline.as_mut().poll(cx).map(|()| None);
+                    let now = Instant::now();
+                    if now < *deadline.get_or_insert(now + wait) {
+                        return Poll::Pending;
+                    }
+                    return Poll::Ready(None);
                 }
             }
         }

@@ -18,7 +18,7 @@ use trunkline_session::Principal;
 
 use super::auth::Challenge;
 use super::body::{self, ResponseBody};
-use super::carry::first_event;
+use super::carry::{Wakes, first_event};
 use super::cors;
 use super::guard::{self, Foreign};
 use super::heads::Heads;
@@ -116,9 +116,10 @@ impl HttpService {
         })
     }
 
-    /// Returns the endpoint as a service for a connection of hyper's.
+    /// Returns the endpoint as a service for [`serve`](super::serve).
     ///
-    /// The endpoint itself is one too, and boxes the future of every request. This one's are kept within the connection.
+    /// The endpoint itself is one too, for any connection of hyper's. It boxes the future of every request, and gives each
+    /// call that takes its time a timer; here the connection keeps the one and has the other.
     pub fn in_place(
         &self,
     ) -> impl hyper::service::Service<
@@ -133,7 +134,7 @@ impl HttpService {
         hyper::service::service_fn(move |request: Request<_>| {
             // Taken apart before there is a future, which would else have room for it twice.
             let (parts, body) = request.into_parts();
-            inner.clone().serve(parts, body)
+            inner.clone().serve(parts, body, Wakes::Connection)
         })
     }
 
@@ -143,7 +144,7 @@ impl HttpService {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        let Ok(response) = self.inner.clone().serve(parts, body).await;
+        let Ok(response) = self.inner.clone().serve(parts, body, Wakes::Nobody).await;
         response
     }
 }
@@ -163,59 +164,75 @@ impl Inner {
         self: Arc<Self>,
         parts: Parts,
         body: B,
+        wakes: Wakes,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
     where
         B: Body<Data = Bytes> + Send,
     {
         let span = trail::span(&parts);
         if span.is_disabled() {
-            return Either::Left(self.answer(parts, body));
+            return Either::Left(self.answer(parts, body, wakes));
         }
         Either::Right(Box::pin(async move {
-            let answered = self.answer(parts, body).instrument(span.clone()).await;
+            let answered = self.answer(parts, body, wakes).instrument(span.clone()).await;
             answered.inspect(|response| trail::answered(&span, response))
         }))
     }
 
-    async fn answer<B>(self: Arc<Self>, parts: Parts, body: B) -> Result<Response<ResponseBody>, Infallible>
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async function keeps its arguments twice, and these are large"
+    )]
+    fn answer<B>(
+        self: Arc<Self>,
+        parts: Parts,
+        body: B,
+        wakes: Wakes,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
     where
         B: Body<Data = Bytes> + Send,
     {
-        let heads = Heads::read(&parts.headers);
-        let mut response = match self.let_in(&parts, &heads) {
-            Ok(principal) => {
-                let mut taken = match self.check_post(&parts, &heads) {
-                    Ok(env) => match body::read(body, &self.core).await {
-                        Ok((bytes, reserved)) => self.take(&parts, &heads, bytes, &principal, env, reserved),
+        async move {
+            let heads = Heads::read(&parts.headers);
+            let mut response = match self.let_in(&parts, &heads) {
+                Ok(principal) => {
+                    let mut taken = match self.check_post(&parts, &heads) {
+                        Ok(env) => match body::read(body, &self.core).await {
+                            Ok((bytes, reserved)) => {
+                                self.take(&parts, &heads, bytes, &principal, env, reserved)
+                            }
+                            Err(refusal) => Taken::Refused(refusal, None),
+                        },
                         Err(refusal) => Taken::Refused(refusal, None),
-                    },
-                    Err(refusal) => Taken::Refused(refusal, None),
-                };
-                loop {
-                    match taken {
-                        Taken::Answered(response) => break response,
-                        Taken::Refused(refusal, id) => {
-                            break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
-                        }
-                        Taken::Later(future) => taken = future.await,
-                        Taken::Call(mut call) => {
-                            let accepts = heads.accepts();
-                            let stream_after = self.core.limits.stream_after;
-                            let first = first_event(&mut call, accepts.stream, stream_after).await;
-                            break self.begin_response(call, first, accepts);
+                    };
+                    loop {
+                        match taken {
+                            Taken::Answered(response) => break response,
+                            Taken::Refused(refusal, id) => {
+                                break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
+                            }
+                            Taken::Later(future) => taken = future.await,
+                            Taken::Call(mut call) => {
+                                let accepts = heads.accepts();
+                                let stream_after = self.core.limits.stream_after;
+                                let first = first_event(&mut call, accepts.stream, stream_after, wakes).await;
+                                break self.begin_response(call, first, accepts);
+                            }
                         }
                     }
                 }
+                // Boxed, or every call would have room for it in its own future, which is moved before it runs.
+                Err(Aside::Other) => Box::pin(self.beside(&parts, &heads, body)).await,
+                Err(Aside::Foreign(foreign)) => {
+                    refused(&self.warned.refuse(foreign), None, spoken_by(&heads))
+                }
+                Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
+            };
+            if !matches!(heads.origin, Mirrored::Absent) {
+                cors::grant(&parts, &mut response);
             }
-            // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-            Err(Aside::Other) => Box::pin(self.beside(&parts, &heads, body)).await,
-            Err(Aside::Foreign(foreign)) => refused(&self.warned.refuse(foreign), None, spoken_by(&heads)),
-            Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
-        };
-        if !matches!(heads.origin, Mirrored::Absent) {
-            cors::grant(&parts, &mut response);
+            Ok(response)
         }
-        Ok(response)
     }
 
     /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.

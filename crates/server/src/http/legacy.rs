@@ -250,13 +250,14 @@ fn session_id(heads: &Heads<'_>) -> Result<SessionId, Refusal> {
 }
 
 fn check_version(header: &[u8], spoken: Revisions) -> Result<(), Refusal> {
-    let name = String::from_utf8_lossy(header.trim_ascii());
-    match Revision::parse(&name) {
+    let revision = std::str::from_utf8(header.trim_ascii()).ok().and_then(Revision::parse);
+    match revision {
         Some(revision) if revision.era() == Era::Legacy => Ok(()),
-        _ => Err(Refusal::unsupported_version(&name, spoken)),
+        _ => Err(Refusal::unsupported_version(&String::from_utf8_lossy(header.trim_ascii()), spoken)),
     }
 }
 
+#[cold]
 fn repeated(header: &str) -> Refusal {
     Refusal::INVALID_REQUEST.because(format!("the header {header} is repeated"))
 }

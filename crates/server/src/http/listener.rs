@@ -15,11 +15,12 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 
+use super::attended::attended;
 use super::endpoint::HttpService;
-use super::patience::Patience;
+use super::patience::{Patience, Signs};
 use super::peer::{Introduced, PeerInfo};
 use super::socket::{Socket, Stream};
 use super::tls::Tls;
@@ -99,10 +100,9 @@ where
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
             if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let patience = Patience::new(&limits);
                 let held = (permit, seat);
-                let socket = Socket::new(stream, limits.write_within, unread, patience.clone(), held);
-                connection(socket, service, patience, &shutdown, &limits).await;
+                let socket = |signs| Socket::new(stream, limits.write_within, unread, signs, held);
+                connection(socket, service, &shutdown, &limits).await;
             }
         });
     }
@@ -183,9 +183,8 @@ async fn secure(
 }
 
 async fn connection<S, B, H>(
-    socket: Socket<H>,
+    socket: impl FnOnce(Signs) -> Socket<H>,
     service: S,
-    patience: Patience,
     shutdown: &Shutdown,
     limits: &Limits,
 ) where
@@ -194,43 +193,30 @@ async fn connection<S, B, H>(
     H: Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let signs = Signs::default();
+    let socket = socket(signs.clone());
+    let mut patience = Patience::new(limits, signs.clone());
     let mut builder = http1::Builder::new();
-    builder
-        .timer(patience)
-        .header_read_timeout(limits.head_within)
-        .max_headers(100)
-        .max_header_size(MOST_HEAD)
-        .max_buf_size(MOST_HEAD);
+    builder.max_headers(100).max_header_size(MOST_HEAD).max_buf_size(MOST_HEAD);
+    let service = attended(service, signs);
     let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let mut draining = pin!(shutdown.draining());
-    let mut watched = false;
-    // HTTP begins to time an idle connection only when it is polled while it is one, and nothing else may ever do that.
-    let look_every = limits.idle_within / 4;
-    let mut look = pin!(tokio::time::sleep(look_every));
+    let (mut is_watching, mut is_ending) = (false, false);
     let ended = std::future::poll_fn(|cx| {
-        if !watched || look.is_elapsed() {
-            if watched {
-                look.as_mut().reset(Instant::now() + look_every);
-            }
-            let _ = look.as_mut().poll(cx);
-        }
         // The task's waker stays the same, so that asking once to be woken is enough.
-        if !watched || shutdown.is_draining() {
-            watched = true;
-            if draining.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(None);
+        if !is_watching || (!is_ending && shutdown.is_draining()) {
+            is_watching = true;
+            is_ending = draining.as_mut().poll(cx).is_ready();
+            if is_ending {
+                served.as_mut().graceful_shutdown();
             }
         }
-        served.as_mut().poll(cx).map(Some)
+        match served.as_mut().poll(cx) {
+            Poll::Pending => patience.poll_end(cx).map(|()| Ok(())),
+            ended => ended,
+        }
     })
     .await;
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            served.as_mut().graceful_shutdown();
-            served.await
-        }
-    };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -2,6 +2,7 @@
 //! WebSocket.
 
 mod accept;
+mod attended;
 mod auth;
 mod beside;
 mod body;

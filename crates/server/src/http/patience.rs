@@ -1,122 +1,175 @@
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hyper::rt::{Sleep as HyperSleep, Timer};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::limits::Limits;
 
-/// The clock of one connection: one timer for all the deadlines that HTTP sets, one after the other.
+/// How long one connection is waited for: a head must be whole in its time, and a connection may be idle for longer.
 ///
-/// HTTP sets a deadline for every head and takes it back when the head is there, nearly always at once. The runtime would
-/// have to be told of each, and may have to be woken for it. So the timer is left as it is: it goes off too early at worst,
-/// and is then set to the deadline that counts by now.
-///
-/// HTTP knows one time for a head, from when it begins to wait for it. A head that has not begun is given the time that a
-/// connection may be idle instead, unless it is the first.
-#[derive(Clone, Debug)]
-pub(super) struct Patience {
-    shared: Arc<Shared>,
-}
-
+/// It is asked whenever the connection is polled, and sets its timer once for many requests: a deadline is taken back as soon
+/// as the next request is there, and the runtime would have to be told of each. So the timer is left as it is. It goes off
+/// too early at worst, and is then set to the deadline that counts by now.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Patience {
+    signs: Signs,
     head_within: Duration,
     idle_within: Duration,
-    timer: Mutex<Option<Pin<Box<Sleep>>>>,
-    /// Whether anything was read since something was last written: of the next head, if one is waited for.
-    heard: AtomicBool,
-    /// Whether a head was waited for already.
-    waited: AtomicBool,
+    look_every: Duration,
+    wait: Wait,
+    deadline: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// The rest of a head.
+    Head,
+    /// The beginning of one.
+    Request,
+    /// Our own response, which takes as long as it takes. Whoever makes it is polled now and then.
+    Response,
+    /// The rest of our response.
+    Rest,
 }
 
 impl Patience {
-    pub(super) fn new(limits: &Limits) -> Self {
-        let shared = Shared {
-            head_within: limits.head_within,
-            idle_within: limits.idle_within,
-            timer: Mutex::default(),
-            heard: AtomicBool::new(false),
-            waited: AtomicBool::new(false),
-        };
-        Self { shared: Arc::new(shared) }
+    /// Begins to wait for the first head, which has no more time than any other.
+    pub(super) fn new(limits: &Limits, signs: Signs) -> Self {
+        let Limits { head_within, idle_within, stream_after: look_every, .. } = *limits;
+        let deadline = Instant::now() + head_within;
+        Self { signs, head_within, idle_within, look_every, wait: Wait::Head, deadline, timer: None }
     }
 
+    /// Polls for the end of the patience, after the connection was polled and had nothing to do.
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.look();
+        while self.wait != Wait::Rest {
+            let sleep = match &mut self.timer {
+                // A connection has one task, so that the one which the timer wakes is this one.
+                Some(sleep) if sleep.deadline() <= self.deadline && !sleep.is_elapsed() => break,
+                Some(sleep) => {
+                    if sleep.deadline() != self.deadline {
+                        sleep.as_mut().reset(self.deadline);
+                    }
+                    sleep
+                }
+                none => none.insert(Box::pin(tokio::time::sleep_until(self.deadline))),
+            };
+            if sleep.as_mut().poll(cx).is_pending() {
+                break;
+            }
+            if self.wait != Wait::Response {
+                return Poll::Ready(());
+            }
+            // Whoever makes the response was polled just before.
+            self.deadline = Instant::now() + self.look_every;
+        }
+        Poll::Pending
+    }
+
+    /// Looks at what is waited for by now, and until when.
+    fn look(&mut self) {
+        let seen = &self.signs.0;
+        // A request may have come, and gone, since it was looked last.
+        let was_asked = seen.asked.load(Ordering::Relaxed);
+        seen.asked.store(false, Ordering::Relaxed);
+        let wait = match (seen.response.load(Ordering::Relaxed), seen.stuck.load(Ordering::Relaxed)) {
+            (AWAITED, _) => Wait::Response,
+            (BEGUN, _) | (_, true) => Wait::Rest,
+            _ if seen.heard.load(Ordering::Relaxed) => Wait::Head,
+            // Of a head that has begun, the beginning may be all that was ever heard.
+            _ if self.wait == Wait::Head && !was_asked => Wait::Head,
+            _ => Wait::Request,
+        };
+        if wait == self.wait && !was_asked {
+            return;
+        }
+        self.wait = wait;
+        self.deadline = Instant::now()
+            + match wait {
+                Wait::Head => self.head_within,
+                Wait::Request => self.idle_within,
+                Wait::Response => self.look_every,
+                Wait::Rest => Duration::ZERO,
+            };
+    }
+}
+
+/// What the socket and the requests of one connection tell of it. All of them run in its one task, so that no order is needed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signs(Arc<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Whether anything was read since something was last written: of the next head, if one is waited for.
+    heard: AtomicBool,
+    /// Whether what is written waits for the peer to read.
+    stuck: AtomicBool,
+    /// Whether there was a request.
+    asked: AtomicBool,
+    /// Whether a response is being made, or written.
+    response: AtomicU8,
+}
+
+const NONE: u8 = 0;
+const AWAITED: u8 = 1;
+const BEGUN: u8 = 2;
+
+impl Signs {
     /// Notes that something was read.
     pub(super) fn heard(&self) {
-        self.shared.heard.store(true, Ordering::Relaxed);
+        self.0.heard.store(true, Ordering::Relaxed);
     }
 
     /// Notes that something was written.
     pub(super) fn said(&self) {
-        self.shared.heard.store(false, Ordering::Relaxed);
+        self.0.heard.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes whether the peer has to read before anything more can be written.
+    pub(super) fn is_stuck(&self, stuck: bool) {
+        self.0.stuck.store(stuck, Ordering::Relaxed);
+    }
+
+    /// Notes that a request is here; it is being answered until what is returned is dropped.
+    pub(super) fn asked(&self) -> Answering {
+        self.0.asked.store(true, Ordering::Relaxed);
+        self.0.response.store(AWAITED, Ordering::Relaxed);
+        Answering(self.clone())
     }
 }
 
+/// A request that is being answered.
 #[derive(Debug)]
-struct Deadline {
-    at: tokio::time::Instant,
-    /// Whether it is that of an idle connection, on which no head has begun.
-    is_idle: bool,
-    patience: Patience,
-}
+pub(super) struct Answering(Signs);
 
-impl Future for Deadline {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { at, is_idle, patience: Patience { shared } } = self.get_mut();
-        if *is_idle && shared.heard.load(Ordering::Relaxed) {
-            *is_idle = false;
-            *at = tokio::time::Instant::now() + shared.head_within;
-        }
-        let mut timer = shared.timer.lock().unwrap_or_else(PoisonError::into_inner);
-        let sleep = match &mut *timer {
-            // A connection has one task, so that the one which the timer wakes is this one.
-            Some(sleep) if sleep.deadline() <= *at && !sleep.is_elapsed() => return Poll::Pending,
-            Some(sleep) if sleep.deadline() == *at => sleep,
-            Some(sleep) => {
-                sleep.as_mut().reset(*at);
-                sleep
-            }
-            None => timer.insert(Box::pin(tokio::time::sleep_until(*at))),
-        };
-        sleep.as_mut().poll(cx)
+impl Answering {
+    /// Notes that the head of the response is there.
+    pub(super) fn begun(&self) {
+        self.0.0.response.store(BEGUN, Ordering::Relaxed);
     }
 }
 
-impl HyperSleep for Deadline {}
-
-impl Timer for Patience {
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn HyperSleep>> {
-        self.sleep_until(self.now() + duration)
-    }
-
-    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn HyperSleep>> {
-        let is_idle = self.shared.waited.load(Ordering::Relaxed);
-        let mut at = tokio::time::Instant::from(deadline);
-        if is_idle {
-            at = at - self.shared.head_within + self.shared.idle_within;
-        } else {
-            self.shared.waited.store(true, Ordering::Relaxed);
-        }
-        Box::pin(Deadline { at, is_idle, patience: self.clone() })
-    }
-
-    fn now(&self) -> Instant {
-        tokio::time::Instant::now().into()
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.0.response.store(NONE, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::task::{Wake, Waker};
 
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const NEVER: u32 = 1000;
 
     #[derive(Default)]
     struct Woken(AtomicUsize);
@@ -127,66 +180,118 @@ mod tests {
         }
     }
 
-    fn patience(head_within: Duration, idle_within: Duration) -> Patience {
-        Patience::new(&Limits { head_within, idle_within, ..Limits::default() })
+    fn patience(head_within: Duration, idle_within: Duration) -> (Patience, Signs) {
+        let signs = Signs::default();
+        let limits = Limits { head_within, idle_within, ..Limits::default() };
+        (Patience::new(&limits, signs.clone()), signs)
+    }
+
+    /// Returns after how many seconds the patience ends, if something is heard after so many.
+    async fn lasts(patience: &mut Patience, signs: &Signs, hear_after: u32) -> u32 {
+        let mut cx = Context::from_waker(Waker::noop());
+        for passed in 0..100 {
+            if passed == hear_after {
+                signs.heard();
+            }
+            if patience.poll_end(&mut cx).is_ready() {
+                return passed;
+            }
+            tokio::time::advance(SECOND).await;
+        }
+        panic!("never over");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_head_has_its_time_from_when_it_begins_and_a_connection_is_kept_for_longer() {
-        let second = Duration::from_secs(1);
-        let mut cx = Context::from_waker(Waker::noop());
-        let patience = patience(10 * second, 60 * second);
-        let mut last = async |mut deadline: Pin<Box<dyn HyperSleep>>, hear_after: u32| {
-            for passed in 0..100 {
-                if passed == hear_after {
-                    patience.heard();
-                }
-                if deadline.as_mut().poll(&mut cx).is_ready() {
-                    return passed;
-                }
-                tokio::time::advance(second).await;
-            }
-            panic!("never over");
-        };
-        const NEVER: u32 = 1000;
-        assert_eq!(last(patience.sleep(10 * second), NEVER).await, 10, "the first head");
-        for (hear_after, expected) in [(NEVER, 60), (0, 10), (5, 15), (59, 69)] {
-            patience.said();
-            assert_eq!(last(patience.sleep(10 * second), hear_after).await, expected, "{hear_after}");
+        for (hear_after, expected) in [(NEVER, 10), (0, 10), (5, 10)] {
+            let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
+            assert_eq!(lasts(&mut patience, &signs, hear_after).await, expected, "the first, {hear_after}");
         }
-        assert_eq!(
-            last(patience.sleep(10 * second), NEVER).await,
-            10,
-            "it has begun before it was waited for"
-        );
+        for (hear_after, expected) in [(NEVER, 60), (0, 10), (5, 15), (59, 69)] {
+            let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
+            drop(signs.asked());
+            signs.said();
+            assert_eq!(lasts(&mut patience, &signs, hear_after).await, expected, "the next, {hear_after}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_has_all_the_time_that_it_takes_and_so_has_a_peer_that_has_to_read_it() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
+        signs.heard();
+        let answering = signs.asked();
+        let mut outlasts = async |patience: &mut Patience| {
+            for _ in 0..5 {
+                assert!(patience.poll_end(&mut cx).is_pending());
+                tokio::time::advance(100 * SECOND).await;
+            }
+        };
+        outlasts(&mut patience).await;
+        signs.said();
+        signs.is_stuck(true);
+        drop(answering);
+        outlasts(&mut patience).await;
+        signs.is_stuck(false);
+        assert_eq!(lasts(&mut patience, &signs, NEVER).await, 60, "from here on it is idle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_makes_a_response_is_polled_now_and_then_until_it_has_begun() {
+        let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
+        patience.look_every = 2 * SECOND;
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        let answering = signs.asked();
+        for looks in 0..3 {
+            assert_eq!(woken.0.load(Ordering::SeqCst), looks);
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(2 * SECOND + Duration::from_millis(1)).await;
+        }
+        answering.begun();
+        // What is set already goes off once more.
+        assert!(patience.poll_end(&mut cx).is_pending());
+        tokio::time::advance(10 * SECOND).await;
+        let last = woken.0.load(Ordering::SeqCst);
+        for _ in 0..10 {
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(100 * SECOND).await;
+        }
+        assert_eq!(woken.0.load(Ordering::SeqCst), last, "a stream is left alone");
     }
 
     #[tokio::test(start_paused = true)]
     async fn deadlines_one_after_the_other_share_a_timer_and_each_is_kept() {
-        let second = Duration::from_secs(1);
-        let (patience, woken) = (patience(10 * second, 10 * second), Arc::new(Woken::default()));
+        let (mut patience, signs) = patience(10 * SECOND, 10 * SECOND);
+        let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let mut cx = Context::from_waker(&waker);
-        // Nine deadlines are taken back in time, as those of heads that come.
+        // Nine deadlines are taken back in time, as those of requests that come.
         for _ in 0..9 {
-            let mut head = patience.sleep(10 * second);
-            assert!(head.as_mut().poll(&mut cx).is_pending());
-            tokio::time::advance(second).await;
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(SECOND).await;
+            drop(signs.asked());
         }
         assert_eq!(woken.0.load(Ordering::SeqCst), 0, "the runtime was told once");
-        let mut last = patience.sleep(10 * second);
-        assert!(last.as_mut().poll(&mut cx).is_pending());
-        tokio::time::advance(2 * second).await;
+        assert!(patience.poll_end(&mut cx).is_pending());
+        tokio::time::advance(2 * SECOND).await;
         assert_eq!(woken.0.load(Ordering::SeqCst), 1, "the first deadline, which counts no more");
-        assert!(last.as_mut().poll(&mut cx).is_pending());
-        tokio::time::advance(9 * second).await;
+        assert!(patience.poll_end(&mut cx).is_pending());
+        tokio::time::advance(9 * SECOND).await;
         assert_eq!(woken.0.load(Ordering::SeqCst), 2);
-        assert!(last.as_mut().poll(&mut cx).is_ready());
-        let mut later = patience.sleep(20 * second);
-        assert!(later.as_mut().poll(&mut cx).is_pending());
-        let mut sooner = patience.sleep(second);
-        assert!(sooner.as_mut().poll(&mut cx).is_pending());
-        tokio::time::advance(2 * second).await;
-        assert!(sooner.as_mut().poll(&mut cx).is_ready(), "one that is sooner than the timer");
+        assert!(patience.poll_end(&mut cx).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_is_sooner_than_the_timer_is_kept() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut patience, signs) = patience(SECOND, 60 * SECOND);
+        drop(signs.asked());
+        assert!(patience.poll_end(&mut cx).is_pending());
+        signs.heard();
+        assert!(patience.poll_end(&mut cx).is_pending());
+        tokio::time::advance(2 * SECOND).await;
+        assert!(patience.poll_end(&mut cx).is_ready());
     }
 }

@@ -46,6 +46,7 @@ pub(super) fn named(heads: &Heads<'_>) -> Option<Revision> {
 }
 
 /// Makes the response to a request that is refused.
+#[cold]
 pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, revision: Revision) -> Response<ResponseBody> {
     process::refused(refusal);
     let answer =
@@ -67,6 +68,7 @@ pub(super) fn refused(refusal: &Refusal, id: Option<&Id>, revision: Revision) ->
 }
 
 /// Makes the response to a request without an acceptable credential.
+#[cold]
 pub(super) fn unauthorized(challenge: &Challenge, revision: Revision) -> Response<ResponseBody> {
     let mut response = refused(&Refusal::UNAUTHORIZED, None, revision);
     if let Ok(value) = HeaderValue::from_str(&challenge.header) {

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-use super::patience::Patience;
+use super::patience::Signs;
 use crate::metrics::process;
 use crate::unread::Holding;
 
@@ -22,7 +22,7 @@ pub(super) struct Socket<H> {
     write_within: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
     unread: Holding,
-    patience: Patience,
+    signs: Signs,
     _held: H,
 }
 
@@ -36,10 +36,10 @@ impl<H> Socket<H> {
         stream: Stream,
         write_within: Duration,
         unread: Holding,
-        patience: Patience,
+        signs: Signs,
         held: H,
     ) -> Self {
-        Self { stream, write_within, stuck: None, unread, patience, _held: held }
+        Self { stream, write_within, stuck: None, unread, signs, _held: held }
     }
 
     /// Counts what a write has left over of what was to be written, and passes on how it went.
@@ -49,7 +49,7 @@ impl<H> Socket<H> {
         written: Poll<io::Result<usize>>,
         offered: impl Fn() -> usize,
     ) -> Poll<io::Result<usize>> {
-        self.patience.said();
+        self.signs.said();
         match &written {
             Poll::Pending => {
                 if let Err(cut) = self.unread.wait(offered(), cx.waker()) {
@@ -70,9 +70,11 @@ impl<H> Socket<H> {
             // Nearly always there is nothing to drop.
             if self.stuck.is_some() {
                 self.stuck = None;
+                self.signs.is_stuck(false);
             }
             return written;
         }
+        self.signs.is_stuck(true);
         let within = self.write_within;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
         std::task::ready!(stuck.as_mut().poll(cx));
@@ -100,7 +102,7 @@ impl<H: Unpin> AsyncRead for Socket<H> {
         let before = buffer.filled().len();
         let read = each!(this, stream => Pin::new(stream).poll_read(cx, buffer));
         if buffer.filled().len() > before {
-            this.patience.heard();
+            this.signs.heard();
         }
         read
     }

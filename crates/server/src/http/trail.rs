@@ -12,6 +12,9 @@ use super::body::ResponseBody;
 
 /// Makes the span of a request; of what the peer wrote only what is one of ours is repeated.
 pub(super) fn span(parts: &Parts) -> Span {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return Span::none();
+    }
     let verb = match parts.method {
         Method::GET => "GET",
         Method::POST => "POST",

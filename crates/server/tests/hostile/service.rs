@@ -41,12 +41,16 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) http: HttpOptions,
     pub(crate) grace: Duration,
+    /// Whether connections answer by the service that is made for them, as those of a program do; else by the endpoint as
+    /// others may use it.
+    pub(crate) in_place: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { address, limits: Limits::default(), http: HttpOptions::default(), grace: DEADLINE }
+        let (limits, http) = (Limits::default(), HttpOptions::default());
+        Self { address, limits, http, grace: DEADLINE, in_place: true }
     }
 }
 
@@ -76,7 +80,12 @@ impl Service {
         let address = listener.local_addr().unwrap();
         let served = {
             let endpoint = endpoint.clone();
-            tokio::spawn(async move { serve(listener, &endpoint, endpoint.clone(), setup.grace).await })
+            tokio::spawn(async move {
+                match setup.in_place {
+                    true => serve(listener, &endpoint, endpoint.in_place(), setup.grace).await,
+                    false => serve(listener, &endpoint, endpoint.clone(), setup.grace).await,
+                }
+            })
         };
         Self { address, host, endpoint, parts, gate, served }
     }

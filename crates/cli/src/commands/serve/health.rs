@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 
+use futures_util::future::Either;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -105,14 +106,14 @@ pub(super) fn beside(
 ) -> impl Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible, Future: Send>
 + Clone
 + Send {
+    let messages = endpoint.in_place();
     service_fn(move |request: Request<Incoming>| {
-        let (endpoint, probes) =
-            (endpoint.clone(), probes.knows(request.uri().path()).then(|| probes.clone()));
-        async move {
-            let Some(probes) = probes else { return Ok(endpoint.handle(request).await) };
-            let (parts, _) = request.into_parts();
-            Ok(endpoint.refuse_foreign(&parts).unwrap_or_else(|| probes.answer(&parts)))
+        if !probes.knows(request.uri().path()) {
+            return Either::Left(messages.call(request));
         }
+        let (parts, _) = request.into_parts();
+        let answer = endpoint.refuse_foreign(&parts).unwrap_or_else(|| probes.answer(&parts));
+        Either::Right(ready(Ok(answer)))
     })
 }
 

@@ -23,9 +23,6 @@ use crate::logging::Level;
 use crate::signals::{Departure, Signal, Signals};
 use crate::values::ListenAddress;
 
-/// A time below all those that a call waits for anything.
-const SOONER_THAN_CALLS: Duration = Duration::from_secs(1);
-
 /// Serves until the peer is gone or a signal comes.
 ///
 /// # Errors
@@ -156,23 +153,10 @@ where
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Failed, format!("the runtime cannot start: {error}")))?;
-    if let Place::Http(_) = place {
-        runtime.spawn(keep_time());
-    }
     let done = runtime.block_on(async { work(install_signals()?).await });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
     done
-}
-
-/// Has a timer go off every second, so that no timer of a call is ever the next one.
-///
-/// Whoever sets a timer that is sooner than all others wakes the thread that waits for them. A call that waits for a server
-/// behind us sets timers of some seconds, which hardly ever go off, and would have to wake it every time.
-async fn keep_time() -> Infallible {
-    loop {
-        tokio::time::sleep(SOONER_THAN_CALLS).await;
-    }
 }
 
 fn install_signals() -> Result<Signals, Failure> {

@@ -27,14 +27,20 @@ pub(crate) struct LegacyCall {
     running: Option<Running>,
     /// Whether the session knows of the call; it is told when the call does not end with the first thing that it does.
     entered: bool,
+    /// Made with the first question: most calls only answer.
+    asking: Option<Box<Asking>>,
+    in_flight: InFlight,
+}
+
+/// What a call asks its client.
+#[derive(Default)]
+struct Asking {
     outgoing: VecDeque<String>,
     questions: Vec<Id>,
     /// Made with the first page that is asked for.
     pages: Option<Pages>,
-    /// How the call ended, while there is still something to be said before that. Boxed, since that is rare and every call is
-    /// moved.
-    ended: Option<Box<Result<Outcome, Refusal>>>,
-    in_flight: InFlight,
+    /// How the call ended, while there is still something to be said before that.
+    ended: Option<Result<Outcome, Refusal>>,
 }
 
 impl LegacyCall {
@@ -51,10 +57,7 @@ impl LegacyCall {
             method,
             running: Some(running),
             entered: false,
-            outgoing: VecDeque::new(),
-            questions: Vec::new(),
-            pages: None,
-            ended: None,
+            asking: None,
             in_flight,
         })
     }
@@ -76,11 +79,15 @@ impl LegacyCall {
     }
 
     pub(super) fn is_asking(&self) -> bool {
-        self.session.awaits(&self.questions)
+        self.session.awaits(self.questions())
     }
 
     pub(super) fn abandon_questions(&self) {
-        self.session.abandon(&self.questions);
+        self.session.abandon(self.questions());
+    }
+
+    fn questions(&self) -> &[Id] {
+        self.asking.as_ref().map_or(&[], |asking| &asking.questions)
     }
 
     /// Makes the call known to the session; returns false if another has its id.
@@ -100,10 +107,11 @@ impl LegacyCall {
     /// Turns questions into requests to the client; one that its revision cannot express fails at once.
     fn put(&mut self, questions: Vec<(String, Question)>) {
         let Some(running) = &self.running else { return };
+        let asking = self.asking.get_or_insert_default();
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
             let page = || {
-                let id = self.pages.get_or_insert_default().put(&question);
+                let id = asking.pages.get_or_insert_default().put(&question);
                 running.shared().note_page(&key, &id);
                 id
             };
@@ -115,8 +123,8 @@ impl LegacyCall {
                 params.and_then(|params| Ok((self.session.put(running.shared(), &key, is_roots)?, params)));
             match put {
                 Ok((id, params)) => {
-                    self.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
-                    self.questions.push(id);
+                    asking.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
+                    asking.questions.push(id);
                 }
                 Err(error) => {
                     running.shared().answer(&key, Err(error));
@@ -134,7 +142,8 @@ impl LegacyCall {
         let context = Context::new(shared.clone());
         let mut questions = round.questions;
         let has_pages = questions.iter().any(|(_, question)| matches!(question, Question::Url(_)));
-        let pages = has_pages.then(|| self.pages.get_or_insert_default().clone());
+        let pages =
+            has_pages.then(|| self.asking.get_or_insert_default().pages.get_or_insert_default().clone());
         let agreed = pages.as_ref().map(|pages| pages.take_agreed(&mut questions)).unwrap_or_default();
         let again = async move {
             if questions.is_empty() {
@@ -155,8 +164,10 @@ impl LegacyCall {
 
     /// Tells the client of pages that nobody asks for any more.
     fn complete_pages(&mut self, still_asked: &[(String, Question)]) {
-        if let Some(pages) = &self.pages {
-            self.outgoing.extend(pages.complete(still_asked));
+        if let Some(asking) = &mut self.asking
+            && let Some(pages) = &asking.pages
+        {
+            asking.outgoing.extend(pages.complete(still_asked));
         }
     }
 
@@ -197,11 +208,13 @@ impl Exchange for LegacyCall {
 
     fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
         loop {
-            if let Some(message) = self.outgoing.pop_front() {
-                return Poll::Ready(Event::Message(message));
-            }
-            if let Some(outcome) = self.ended.take() {
-                return Poll::Ready(Event::Answer(self.finish(*outcome)));
+            if let Some(asking) = &mut self.asking {
+                if let Some(message) = asking.outgoing.pop_front() {
+                    return Poll::Ready(Event::Message(message));
+                }
+                if let Some(outcome) = asking.ended.take() {
+                    return Poll::Ready(Event::Answer(self.finish(outcome)));
+                }
             }
             let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
             let step = running.poll_step(cx);
@@ -224,10 +237,10 @@ impl Exchange for LegacyCall {
                 }
                 Step::Done(outcome) => {
                     self.complete_pages(&[]);
-                    if self.outgoing.is_empty() {
-                        return Poll::Ready(Event::Answer(self.finish(outcome)));
+                    match &mut self.asking {
+                        Some(asking) if !asking.outgoing.is_empty() => asking.ended = Some(outcome),
+                        _ => return Poll::Ready(Event::Answer(self.finish(outcome))),
                     }
-                    self.ended = Some(Box::new(outcome));
                 }
                 Step::Cancelled => {
                     self.running = None;
@@ -274,7 +287,7 @@ fn legible(
 impl Drop for LegacyCall {
     fn drop(&mut self) {
         if self.entered {
-            self.session.leave(&self.id, &self.questions);
+            self.session.leave(&self.id, self.questions());
         }
     }
 }

@@ -22,6 +22,7 @@ use super::Answer;
 use crate::metrics::process;
 
 /// Renders a refusal as a legacy answer.
+#[cold]
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {
     process::refused(refusal);
     Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }

@@ -70,6 +70,7 @@ pub(crate) fn begin(
 }
 
 /// Renders a refusal as a modern answer.
+#[cold]
 pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal) -> Answer {
     process::refused(refusal);
     let revision = Revision::NEWEST;

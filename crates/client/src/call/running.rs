@@ -80,7 +80,7 @@ impl Running {
         Self { session, exchange, clock, backlog, open, asked: 0, reported: f64::NEG_INFINITY }
     }
 
-    /// Waits until the call comes back with something.
+    /// Waits until the call comes back with something. The arguments of an `async fn` would be kept twice, in every call.
     ///
     /// # Errors
     /// [`Error::TimedOut`] if the server is silent for too long, or takes too long in all.

@@ -66,9 +66,9 @@ impl Inner {
                 return Box::pin(self.go_on(suspended, answers, call)).await;
             }
             Some(Given::Answers(Continuation::Portable(state), answers)) => {
-                again(&state, Said::Answers(answers)).map(Some)?
+                Some(again(&state, Said::Answers(answers))?)
             }
-            Some(Given::Carried(state, answers)) => again(&state, Said::Carried(answers)).map(Some)?,
+            Some(Given::Carried(state, answers)) => Some(again(&state, Said::Carried(answers))?),
             Some(Given::Ahead(answers)) => Some(Box::new(Brought::Ahead(answers))),
             None => None,
         };

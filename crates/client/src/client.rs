@@ -164,6 +164,11 @@ impl Client {
         self.inner.session.load().info.clone()
     }
 
+    /// Returns the revision that is spoken with the server.
+    pub fn revision(&self) -> Revision {
+        self.inner.session.load().info.revision
+    }
+
     /// Lists the tools, all pages of them.
     ///
     /// # Errors
@@ -265,11 +270,16 @@ impl Client {
     ///
     /// # Errors
     /// [`Error`]; whether the server may have run the call nevertheless is told by [`Error::may_have_run`].
-    pub async fn step(&self, mut call: Call) -> Result<Outcome, Error> {
+    pub fn step(&self, mut call: Call) -> impl Future<Output = Result<Outcome, Error>> + Send {
+        call.gathers = true;
         let given = call.given.take();
-        match self.inner.step(&call, given, self.inner.plan.limits.siblings_within).await? {
-            Step::Done(result) => Ok(Outcome::Done(result)),
-            Step::Ask(questions, then) => Ok(Outcome::Ask(Round::new(self.clone(), call, questions, then))),
+        async move {
+            match self.inner.step(&call, given).await? {
+                Step::Done(result) => Ok(Outcome::Done(result)),
+                Step::Ask(questions, then) => {
+                    Ok(Outcome::Ask(Box::new(Round::new(self.clone(), call, questions, then))))
+                }
+            }
         }
     }
 

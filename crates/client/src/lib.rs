@@ -31,8 +31,8 @@ pub use trunkline_transport as transport;
 
 pub use self::builder::Builder;
 pub use self::call::{
-    Answers, Call, Calling, Completion, Continuation, LogMessage, Meanwhile, Outcome, Progress, Round,
-    Suspended,
+    Answers, Call, Calling, Completion, Continuation, LogMessage, Meanwhile, Observer, Outcome, Progress,
+    Round, Suspended,
 };
 pub use self::client::{Client, ServerInfo};
 pub use self::connect::{Attempt, OverHttp, Verdicts};

@@ -151,7 +151,7 @@ impl Named {
 /// Returns how many bytes a reply has.
 fn length(reply: &Reply) -> usize {
     match reply {
-        Reply::Carried(carried) => carried.to_raw().as_str().len(),
+        Reply::Carried(carried) => carried.raw().as_str().len(),
         Reply::List(list) => list.items.iter().map(|item| item.as_str().len() + 1).sum(),
         other => {
             let mut writer = JsonWriter::with_capacity(other.length_hint());

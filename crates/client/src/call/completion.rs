@@ -5,7 +5,7 @@ use trunkline_protocol::{Members, Raw, Writer};
 #[derive(Clone, Debug)]
 pub struct Completion {
     pub(super) params: Members,
-    pub(super) fault: Option<String>,
+    pub(super) fault: Option<Box<str>>,
 }
 
 impl Completion {
@@ -24,7 +24,7 @@ impl Completion {
     pub fn context(mut self, arguments: impl Into<Raw>) -> Self {
         let arguments = arguments.into();
         if arguments.kind() != JsonKind::Object {
-            self.fault = Some("the context of a completion must be a JSON object".to_owned());
+            self.fault = Some("the context of a completion must be a JSON object".into());
         }
         self.params.set("context", object(&[("arguments", arguments)]));
         self

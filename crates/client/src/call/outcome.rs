@@ -9,12 +9,11 @@ use crate::error::Error;
 /// How a step of a call ends.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(clippy::large_enum_variant, reason = "an outcome is looked at once and gone")]
 pub enum Outcome {
     /// The call is answered; the result is as the server wrote it.
     Done(Raw),
     /// The server needs answers before it can go on.
-    Ask(Round),
+    Ask(Box<Round>),
 }
 
 /// Questions that a server asks together, and how the call goes on once they are answered.

@@ -1,12 +1,12 @@
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use trunkline_protocol::model::{ClientCapabilities, Question};
+use trunkline_protocol::model::ClientCapabilities;
 use trunkline_protocol::{ByteString, Level, Members, Method, Raw, meta};
 
-use super::{Answers, Completion, Continuation, LogMessage, Progress};
+use super::observer::Observers;
+use super::{Answers, Completion, Continuation, LogMessage, Observer, Progress};
 
 /// One request to a server, whatever its era.
 ///
@@ -24,12 +24,15 @@ pub struct Call {
     pub(crate) log_level: Option<Level>,
     pub(crate) capabilities: Option<ClientCapabilities>,
     pub(crate) timeout: Option<Duration>,
-    pub(crate) observer: Observer,
-    pub(crate) given: Option<Given>,
+    pub(crate) observers: Observers,
+    /// In a box, as are all things that few calls have: calls are moved about.
+    pub(crate) given: Option<Box<Given>>,
+    /// Whether questions that come right after another are waited for, so that they are given out together.
+    pub(crate) gathers: bool,
     /// Whether a session that the server forgot is opened again for it.
     pub(crate) may_reopen: bool,
     /// What is wrong with it, which its caller hears instead of an answer.
-    pub(crate) fault: Option<String>,
+    pub(crate) fault: Option<Box<str>>,
 }
 
 /// What a call comes with, because questions were answered.
@@ -45,18 +48,6 @@ pub(crate) enum Given {
 
 /// Answers that are carried as they came, by the keys of their questions.
 pub(crate) type CarriedAnswers = Vec<(String, Raw)>;
-
-/// Who is told what a server says while it works.
-#[derive(Clone, Default)]
-pub(crate) struct Observer {
-    pub(crate) progress: Option<Arc<ProgressFn>>,
-    pub(crate) log: Option<Arc<LogFn>>,
-    pub(crate) undeclared: Option<Arc<QuestionFn>>,
-}
-
-pub(crate) type ProgressFn = dyn Fn(&Progress) + Send + Sync;
-pub(crate) type LogFn = dyn Fn(&LogMessage) + Send + Sync;
-pub(crate) type QuestionFn = dyn Fn(&Question) + Send + Sync;
 
 impl Call {
     /// Calls a tool with arguments, a JSON object.
@@ -97,7 +88,7 @@ impl Call {
                 }
                 call.params = params;
             }
-            Err(error) => call.fault = Some(format!("the parameters are not usable: {error}")),
+            Err(error) => call.fault = Some(format!("the parameters are not usable: {error}").into()),
         }
         call
     }
@@ -127,8 +118,9 @@ impl Call {
             log_level: None,
             capabilities: None,
             timeout: None,
-            observer: Observer::default(),
+            observers: Observers::default(),
             given: None,
+            gathers: false,
             may_reopen: true,
             fault: None,
         }
@@ -136,13 +128,13 @@ impl Call {
 
     /// Tells a function of all progress.
     pub fn on_progress(mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
-        self.observer.progress = Some(Arc::new(tell));
+        self.observers.on_progress(tell);
         self
     }
 
     /// Tells a function of the log messages of this call, where they can be told apart from those of others.
     pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
-        self.observer.log = Some(Arc::new(tell));
+        self.observers.on_log(tell);
         self
     }
 
@@ -177,27 +169,27 @@ impl Call {
 
     /// Goes on with a call that was interrupted by questions. The call has to be the same one.
     pub fn resume(mut self, continuation: Continuation, answers: Answers) -> Self {
-        self.given = Some(Given::Answers(continuation, answers));
+        self.given = Some(Box::new(Given::Answers(continuation, answers)));
         self
     }
 
     /// Goes on with a call that was interrupted by questions, with the bytes of its portable continuation and with answers
     /// that are carried as they came. The call has to be the same one.
     pub fn resume_carried(mut self, state: Bytes, answers: Vec<(String, Raw)>) -> Self {
-        self.given = Some(Given::Carried(state, answers));
+        self.given = Some(Box::new(Given::Carried(state, answers)));
         self
     }
 
     /// Gives answers before they are asked for, by the keys of their questions. A server that asks by requests of its own
     /// cannot be given any, so that it asks.
     pub fn answers_ahead(mut self, answers: Vec<(String, Raw)>) -> Self {
-        self.given = (!answers.is_empty()).then_some(Given::Ahead(answers));
+        self.given = (!answers.is_empty()).then(|| Box::new(Given::Ahead(answers)));
         self
     }
 
-    /// Tells a function of questions that the server asked although nobody had declared that they can be answered.
-    pub fn on_undeclared(mut self, tell: impl Fn(&Question) + Send + Sync + 'static) -> Self {
-        self.observer.undeclared = Some(Arc::new(tell));
+    /// Tells somebody of everything that the server says while it works.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.set(observer);
         self
     }
 
@@ -209,7 +201,7 @@ impl Call {
 
     fn arguments(mut self, arguments: Raw) -> Self {
         if arguments.kind() != trunkline_protocol::json::JsonKind::Object {
-            self.fault = Some("the arguments must be a JSON object".to_owned());
+            self.fault = Some("the arguments must be a JSON object".into());
         }
         self.params.set(ByteString::from_static("arguments"), arguments);
         self
@@ -226,20 +218,11 @@ impl Call {
 
     /// Progress is asked for wherever work is done: it also tells that the server is alive.
     pub(crate) fn wants_progress(&self) -> bool {
-        self.may_ask() || self.observer.progress.is_some()
+        self.may_ask() || self.observers.want_progress()
     }
 
     /// Guesses how long the written request will be.
     pub(crate) fn hint(&self) -> usize {
         self.params.iter().map(|(key, value)| key.len() + value.as_str().len() + 4).sum::<usize>() + 64
-    }
-}
-
-impl fmt::Debug for Observer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observer")
-            .field("progress", &self.progress.is_some())
-            .field("log", &self.log.is_some())
-            .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -65,49 +66,43 @@ struct Clock {
     silent_for: Duration,
     /// What is left of the time in all.
     left: Duration,
+    /// How long it is waited for further questions after the first.
+    siblings_within: Duration,
 }
 
 impl Running {
     pub(crate) fn new(session: Arc<Session>, exchange: Exchange, call: &Call, inner: &Inner) -> Self {
         let limits = &inner.plan.limits;
         let silent_for = call.timeout.unwrap_or(limits.silent_for);
-        let clock = Clock { silent_for, left: limits.call_at_most.max(silent_for) };
+        let siblings_within = if call.gathers { limits.siblings_within } else { Duration::ZERO };
+        let clock = Clock { silent_for, left: limits.call_at_most.max(silent_for), siblings_within };
         let (backlog, open) = (VecDeque::new(), Vec::new());
         Self { session, exchange, clock, backlog, open, asked: 0, reported: f64::NEG_INFINITY }
     }
 
-    /// Waits until the call comes back with something.
+    /// Waits until the call comes back with something. The arguments of an `async fn` would be kept twice, in every call.
     ///
     /// # Errors
     /// [`Error::TimedOut`] if the server is silent for too long, or takes too long in all.
-    pub(crate) async fn wait(
+    pub(crate) fn wait(
         &mut self,
-        inner: &Arc<Inner>,
+        inner: &Inner,
         call: &Call,
-        siblings_within: Duration,
-    ) -> Result<Waited, Error> {
+    ) -> impl Future<Output = Result<Waited, Error>> + Send {
         let began = Instant::now();
         let at_most = began + self.clock.left;
         let mut due = (began + self.clock.silent_for).min(at_most);
-        let waited = {
+        async move {
             let mut alarm = std::pin::pin!(sleep_until(due));
             loop {
-                let arrived = tokio::select! {
-                    biased;
-                    arrived = self.next() => arrived,
-                    () = alarm.as_mut() => {
-                        // Progress only moves the time; the alarm is set anew once it rings.
-                        if Instant::now() >= due {
-                            return Err(Error::TimedOut { after: due - began });
-                        }
-                        alarm.as_mut().reset(due);
-                        continue;
-                    }
-                };
-                match arrived {
-                    Arrived::Response(outcome) => break Waited::Response(outcome),
-                    Arrived::Lost(loss) => break Waited::Lost(loss),
-                    Arrived::Notice(notice) => {
+                let arrived = std::future::poll_fn(|cx| match self.poll_next(cx) {
+                    Poll::Ready(arrived) => Poll::Ready(Some(arrived)),
+                    Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
+                });
+                let gathering = match arrived.await {
+                    Some(Arrived::Response(outcome)) => return Ok(Waited::Response(outcome)),
+                    Some(Arrived::Lost(loss)) => return Ok(Waited::Lost(loss)),
+                    Some(Arrived::Notice(notice)) => {
                         let now = Instant::now();
                         if self.notice(inner, call, &notice).is_some_and(|noted| noted == Noted::Progress) {
                             due = (now + self.clock.silent_for).min(at_most);
@@ -116,38 +111,43 @@ impl Running {
                         if now >= due {
                             return Err(Error::TimedOut { after: due - began });
                         }
+                        continue;
                     }
-                    Arrived::Question(asked) => {
-                        // A server that asks and does not read what it is answered is as good as silent.
-                        let gathering = Box::pin(self.gather(inner, call, asked, siblings_within));
-                        let Ok(questions) = timeout_at(due, gathering).await else {
+                    // A server that asks and does not read what it is answered is as good as silent.
+                    Some(Arrived::Question(asked)) => {
+                        Box::pin(timeout_at(due, self.gather(inner, call, asked)))
+                    }
+                    Some(Arrived::Skipped) => continue,
+                    None => {
+                        // Progress only moves the time; the alarm is set anew once it rings.
+                        if Instant::now() >= due {
                             return Err(Error::TimedOut { after: due - began });
-                        };
-                        let questions = questions?;
-                        if !questions.is_empty() {
-                            break Waited::Asked(questions);
                         }
-                        due = (Instant::now() + self.clock.silent_for).min(at_most);
+                        alarm.as_mut().reset(due);
+                        continue;
                     }
-                    Arrived::Skipped => {}
+                };
+                let questions = gathering.await.map_err(|_| Error::TimedOut { after: due - began })??;
+                let now = Instant::now();
+                if !questions.is_empty() {
+                    self.clock.left = at_most.saturating_duration_since(now);
+                    return Ok(Waited::Asked(questions));
                 }
+                due = (now + self.clock.silent_for).min(at_most);
             }
-        };
-        self.clock.left = at_most.saturating_duration_since(Instant::now());
-        Ok(waited)
+        }
     }
 
     /// Gathers a question and those that come right after it.
     async fn gather(
         &mut self,
-        inner: &Arc<Inner>,
+        inner: &Inner,
         call: &Call,
         first: Asked,
-        within: Duration,
     ) -> Result<Vec<(String, Question)>, Error> {
         let mut questions = Vec::new();
         questions.extend(self.ask(inner, call, first).await?);
-        let deadline = Instant::now() + within;
+        let deadline = Instant::now() + self.clock.siblings_within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match timeout(left, self.next()).await {
@@ -191,8 +191,8 @@ impl Running {
                 return Ok(Some((key, question)));
             }
             Some(Err((refusal, undeclared))) => {
-                if let (Some(question), Some(tell)) = (undeclared, &call.observer.undeclared) {
-                    tell(&question);
+                if let Some(question) = undeclared {
+                    call.observers.tell(|observer| observer.undeclared(&question));
                 }
                 refusal
             }
@@ -283,11 +283,15 @@ impl Running {
     }
 
     async fn next(&mut self) -> Arrived {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
         if let Some(arrived) = self.backlog.pop_front() {
-            return arrived;
+            return Poll::Ready(arrived);
         }
         let lost = || Arrived::Lost(Loss::may_have_reached("there was no response"));
-        self.exchange.next().await.unwrap_or_else(lost)
+        self.exchange.poll_next(cx).map(|arrived| arrived.unwrap_or_else(lost))
     }
 
     /// Tells whoever wants to know what the server says while it works.
@@ -300,16 +304,12 @@ impl Running {
                     return None;
                 }
                 self.reported = progress.progress;
-                if let Some(tell) = &call.observer.progress {
-                    tell(&progress);
-                }
+                call.observers.tell(|observer| observer.progress(&progress));
                 Some(Noted::Progress)
             }
             "notifications/message" => {
                 let message = LogMessage::read(notice)?;
-                if let Some(tell) = &call.observer.log {
-                    tell(&message);
-                }
+                call.observers.tell(|observer| observer.log(&message));
                 inner.log(&message);
                 None
             }

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, TryFutureExt as _};
 use tokio::time::{Instant, sleep};
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Method, Raw, Refusal};
@@ -52,73 +52,43 @@ pub(crate) enum Step {
 }
 
 impl Inner {
-    /// Makes one step of a call.
+    /// Makes one step of a call. A request is sent again only where it is certain that the server did not act on it.
     pub(crate) async fn step(
         self: &Arc<Self>,
         call: &Call,
-        given: Option<Given>,
-        siblings_within: Duration,
+        given: Option<Box<Given>>,
     ) -> Result<Step, Error> {
         if let Some(fault) = &call.fault {
-            return Err(Error::Invalid(fault.clone()));
+            return Err(Error::Invalid(fault.to_string()));
         }
-        let brought = match given {
+        let brought = match given.map(|given| *given) {
             Some(Given::Answers(Continuation::Live(suspended), answers)) => {
-                return Box::pin(self.go_on(suspended, answers, call, siblings_within)).await;
+                return Box::pin(self.go_on(suspended, answers, call)).await;
             }
             Some(Given::Answers(Continuation::Portable(state), answers)) => {
-                Some(Brought::Asked(read_state(&state)?, Said::Answers(answers)))
+                Some(again(&state, Said::Answers(answers))?)
             }
-            Some(Given::Carried(state, answers)) => {
-                Some(Brought::Asked(read_state(&state)?, Said::Carried(answers)))
-            }
-            Some(Given::Ahead(answers)) => Some(Brought::Ahead(answers)),
+            Some(Given::Carried(state, answers)) => Some(again(&state, Said::Carried(answers))?),
+            Some(Given::Ahead(answers)) => Some(Box::new(Brought::Ahead(answers))),
             None => None,
         };
-        self.send(call, brought, siblings_within).await
-    }
-
-    /// Goes on with a call that stayed open.
-    async fn go_on(
-        self: &Arc<Self>,
-        suspended: Box<Suspended>,
-        answers: Answers,
-        call: &Call,
-        siblings_within: Duration,
-    ) -> Result<Step, Error> {
-        let mut running = suspended.into_running();
-        running.answer(self, answers).await?;
-        match running.wait(self, call, siblings_within).await? {
-            Waited::Response(outcome) => self.settle(&running, call, outcome),
-            Waited::Lost(loss) => Err(loss.into()),
-            Waited::Asked(questions) => Ok(suspend(running, questions)),
-        }
-    }
-
-    /// Sends a request, again only where it is certain that the server did not act on it.
-    async fn send(
-        self: &Arc<Self>,
-        call: &Call,
-        brought: Option<Brought>,
-        siblings_within: Duration,
-    ) -> Result<Step, Error> {
-        let mut reopened = false;
-        let mut refreshed = false;
+        let (mut reopened, mut refreshed) = (false, false);
         loop {
             let session = self.session.load_full();
             let extras =
-                Extras { brought: brought.as_ref(), params: self.tools.headers(call), level: self.level() };
+                Extras { brought: brought.as_deref(), params: self.tools.headers(call), level: self.level() };
             session.edge.check(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
-            let mut running = Running::new(session, self.carrier.request(outgoing), call, self);
-            match running.wait(self, call, siblings_within).await? {
+            let exchange = self.carrier.request(outgoing);
+            let mut running = Running::new(session, exchange, call, self);
+            let mend = match running.wait(self, call).await? {
                 Waited::Asked(questions) => return Ok(suspend(running, questions)),
                 Waited::Lost(loss) => {
                     let is_gone = loss.kind == LossKind::SessionGone && loss.reach == Reach::NotReached;
                     if !(is_gone && call.may_reopen) || std::mem::replace(&mut reopened, true) {
                         return Err(loss.into());
                     }
-                    self.reopen(&running.session).await?;
+                    self.reopen(&running.session)
                 }
                 Waited::Response(outcome) => match self.settle(&running, call, outcome) {
                     Err(Error::Refused(refused))
@@ -128,13 +98,28 @@ impl Inner {
                     {
                         // The schema has changed, and with it what headers have to repeat. Without a list that can be had
                         // there is nothing to do differently.
-                        if Box::pin(self.refresh_tools()).await.is_err() {
-                            return Err(Error::Refused(refused));
-                        }
+                        Box::pin(self.refresh_tools().map_err(|_| Error::Refused(refused)))
                     }
                     settled => return settled,
                 },
-            }
+            };
+            mend.await?;
+        }
+    }
+
+    /// Goes on with a call that stayed open.
+    async fn go_on(
+        self: &Arc<Self>,
+        suspended: Box<Suspended>,
+        answers: Answers,
+        call: &Call,
+    ) -> Result<Step, Error> {
+        let mut running = suspended.into_running();
+        running.answer(self, answers).await?;
+        match running.wait(self, call).await? {
+            Waited::Response(outcome) => self.settle(&running, call, outcome),
+            Waited::Lost(loss) => Err(loss.into()),
+            Waited::Asked(questions) => Ok(suspend(running, questions)),
         }
     }
 
@@ -150,13 +135,17 @@ impl Inner {
     }
 
     /// Runs a call to its end, and answers what the server asks.
-    pub(crate) async fn run(self: &Arc<Self>, call: &Call, mut given: Option<Given>) -> Result<Raw, Error> {
+    pub(crate) async fn run(
+        self: &Arc<Self>,
+        call: &Call,
+        mut given: Option<Box<Given>>,
+    ) -> Result<Raw, Error> {
         let limits = &self.plan.limits;
         let began = Instant::now();
         let mut rounds = 0;
         let mut pace = PACE;
         loop {
-            match self.step(call, given.take(), Duration::ZERO).await? {
+            match self.step(call, given.take()).await? {
                 Step::Done(result) => return Ok(result),
                 Step::Ask(questions, then) if questions.is_empty() => {
                     if began.elapsed() > limits.call_at_most {
@@ -164,7 +153,7 @@ impl Inner {
                     }
                     sleep(pace).await;
                     pace = (pace * 2).min(SLOWEST_PACE);
-                    given = Some(Given::Answers(then, Answers::new()));
+                    given = Some(Box::new(Given::Answers(then, Answers::new())));
                 }
                 Step::Ask(questions, mut then) => {
                     // Where calls of one channel ask at one time, the questions of all of them may come to one.
@@ -180,7 +169,7 @@ impl Inner {
                     }
                     pace = PACE;
                     let (then, answers) = self.answer_all(call, questions, then).await;
-                    given = Some(Given::Answers(then, answers));
+                    given = Some(Box::new(Given::Answers(then, answers)));
                 }
             }
         }
@@ -277,11 +266,13 @@ fn suspend(running: Running, questions: Vec<(String, Question)>) -> Step {
     Step::Ask(questions, Continuation::Live(Box::new(Suspended::new(running))))
 }
 
-/// Reads the bytes of a portable continuation; it may have been elsewhere meanwhile.
-fn read_state(state: &Bytes) -> Result<Option<Raw>, Error> {
+/// Brings answers together with the bytes of a portable continuation, which may have been elsewhere meanwhile.
+fn again(state: &Bytes, said: Said) -> Result<Box<Brought>, Error> {
     if state.is_empty() {
-        return Ok(None);
+        return Ok(Box::new(Brought::Asked(None, said)));
     }
     let text = std::str::from_utf8(state).ok().and_then(|text| Raw::parse(text.to_owned()).ok());
-    text.map(Some).ok_or_else(|| Error::Invalid("the continuation is not one of this client".to_owned()))
+    let state =
+        text.ok_or_else(|| Error::Invalid("the continuation is not one of this client".to_owned()))?;
+    Ok(Box::new(Brought::Asked(Some(state), said)))
 }

@@ -15,7 +15,7 @@ use crate::subscribe::Watch;
 #[derive(Debug)]
 pub(crate) struct Modern {
     revision: Revision,
-    /// The members of `_meta` that every request has, but for the capabilities, written once.
+    /// The beginning of the `_meta` that every request has, written once up to the capabilities that come next.
     claim: String,
     /// The capabilities, written once.
     capabilities: Raw,
@@ -33,8 +33,8 @@ impl Modern {
         writer.string(revision.as_str());
         writer.plain_key(meta::CLIENT_INFO);
         identity.write(Dialect::of(revision), &mut writer);
-        let mut claim = writer.into_string();
-        claim.remove(0);
+        writer.plain_key(meta::CLIENT_CAPABILITIES);
+        let claim = writer.into_string();
         Self { revision, claim, capabilities: capabilities.for_revision(revision) }
     }
 
@@ -70,9 +70,7 @@ impl Modern {
     }
 
     fn write_meta(&self, id: u64, call: &Call, extras: &Extras<'_>, writer: &mut Writer) {
-        writer.open_object();
         writer.verbatim(&self.claim);
-        writer.plain_key(meta::CLIENT_CAPABILITIES);
         match &call.capabilities {
             Some(capabilities) => writer.raw(&capabilities.for_revision(self.revision)),
             None => writer.raw(&self.capabilities),

@@ -15,7 +15,7 @@ fn forms() -> Answers {
 
 async fn asked(client: &Client, call: Call) -> Round {
     match within(client.step(call)).await.unwrap() {
-        Outcome::Ask(round) => round,
+        Outcome::Ask(round) => *round,
         other => panic!("{other:?}"),
     }
 }

@@ -9,7 +9,6 @@ use trunkline_server::{BoxFuture, Call, Outcome};
 
 use super::Snapshot;
 use super::route::ambiguous;
-use crate::options::HubOptions;
 use crate::registry::Owner;
 use crate::relay::{Errand, Wanted, relay};
 use crate::upstream::Upstream;
@@ -63,15 +62,12 @@ pub(super) fn read(
     server: Arc<Upstream>,
     params: Members,
     call: Call,
-    options: &Arc<HubOptions>,
 ) -> BoxFuture<'static, Result<Outcome, Refusal>> {
     let errand = Errand { method: Method::ResourcesRead, wanted: Wanted::Other(params), call };
-    let reading = relay(server, errand, options.clone());
+    let reading = relay(server, errand);
     Box::pin(async move {
         Ok(match reading.await {
-            Ok(Outcome::Done(Reply::Carried(read))) => {
-                Outcome::Done(Reply::Tool(as_tool_result(&read.to_raw())))
-            }
+            Ok(Outcome::Done(Reply::Carried(read))) => Outcome::Done(Reply::Tool(as_tool_result(read.raw()))),
             Ok(other) => other,
             // The model can read why, and ask for something else.
             Err(refusal) => Outcome::Done(Reply::Tool(CallToolResult::error(refusal.to_string()))),

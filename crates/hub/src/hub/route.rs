@@ -59,7 +59,7 @@ impl Inner {
         };
         match registry.tools.get(&*name).map(|entry| &entry.target) {
             Some(ToolTarget::Upstream(server, real)) => {
-                self.relay(server, call, Wanted::Named(real.written.clone()))
+                self.relay(registry, server, call, Wanted::Named(real.written.clone()))
             }
             Some(ToolTarget::ListResources) => {
                 Routed::Answer(ready(Ok(Outcome::Done(resource_tools::list(registry, &call)))))
@@ -67,9 +67,7 @@ impl Inner {
             Some(ToolTarget::ReadResource) => {
                 let owner = |uri: &str| self.owner_of(registry, &call, uri);
                 match resource_tools::whose(registry, &call, owner) {
-                    Ok((server, params)) => {
-                        Routed::Answer(resource_tools::read(server, params, call, &self.options))
-                    }
+                    Ok((server, params)) => Routed::Answer(resource_tools::read(server, params, call)),
                     Err(problem) => Routed::Answer(ready(Ok(Outcome::Done(problem)))),
                 }
             }
@@ -83,7 +81,9 @@ impl Inner {
             Err(refusal) => return refused(refusal),
         };
         match registry.prompts.get(&*name) {
-            Some(prompt) => self.relay(&prompt.owner, call, Wanted::Named(Raw::from_text(&prompt.real))),
+            Some(prompt) => {
+                self.relay(registry, &prompt.owner, call, Wanted::Named(Raw::from_text(&prompt.real)))
+            }
             None => Routed::Unknown(call, unknown("prompt", &name)),
         }
     }
@@ -94,7 +94,7 @@ impl Inner {
             Err(refusal) => return refused(refusal),
         };
         match self.owner_of(registry, &call, &uri) {
-            Owner::One(server) => self.relay(server, call, Wanted::Same),
+            Owner::One(server) => self.relay(registry, server, call, Wanted::Same),
             Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
             Owner::Nobody => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
         }
@@ -130,7 +130,7 @@ impl Inner {
                 reference.set("name", Raw::from_text(&prompt.real));
                 let mut params = call.params().members.clone();
                 params.set("ref", reference.to_raw());
-                self.relay(&prompt.owner, call, Wanted::Other(params))
+                self.relay(registry, &prompt.owner, call, Wanted::Other(params))
             }
             "ref/resource" => {
                 let uri = reference.text("uri").unwrap_or_default();
@@ -139,7 +139,7 @@ impl Inner {
                     None => registry.owner_of(&uri),
                 };
                 match owner {
-                    Owner::One(server) => self.relay(server, call, Wanted::Same),
+                    Owner::One(server) => self.relay(registry, server, call, Wanted::Same),
                     Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
                     Owner::Nobody => Routed::Unknown(call, unknown("resource template", &uri)),
                 }
@@ -162,15 +162,15 @@ impl Inner {
         }
     }
 
-    fn relay(&self, server: &Arc<Upstream>, call: Call, wanted: Wanted) -> Routed {
+    fn relay(&self, registry: &Snapshot, server: &Arc<Upstream>, call: Call, wanted: Wanted) -> Routed {
         if let Some(own) = server.in_process() {
             return Routed::Answer(own.call(call));
         }
         // Where only one server has resources, whatever nobody lists is its own.
-        let is_noted = call.method.may_ask() && self.registry().with_resources.len() > 1;
+        let is_noted = call.method.may_ask() && registry.with_resources.len() > 1;
         let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
         let errand = Errand { method: call.method, wanted, call };
-        let relayed = relay(server.clone(), errand, self.options.clone());
+        let relayed = relay(server.clone(), errand);
         let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
         Routed::Answer(Box::pin(async move {
             let outcome = relayed.await;

@@ -37,7 +37,7 @@ impl Seen {
 
     /// Remembers what a result of a server points at.
     pub(super) fn note(&self, principal: &Principal, server: &ServerName, result: &Carried) {
-        let uris = pointed_at(result);
+        let uris = pointed_at(result.raw());
         if uris.is_empty() {
             return;
         }
@@ -80,8 +80,11 @@ impl State {
 }
 
 /// Finds the addresses that a result points at: links and resources within it.
-fn pointed_at(result: &Carried) -> Vec<String> {
+fn pointed_at(result: &Raw) -> Vec<String> {
     let mut uris = Vec::new();
+    // Most have no address at all.
+    let members = if result.as_str().contains("\"uri\"") { result.members() } else { return uris };
+    let result = members.unwrap_or_default();
     let mut take = |block: &Members| {
         let within = block.get("resource").and_then(|raw| raw.members().ok());
         let uri = block.text("uri").or_else(|| within.as_ref()?.text("uri"));
@@ -102,9 +105,9 @@ fn pointed_at(result: &Carried) -> Vec<String> {
     uris
 }
 
-/// Looks at every object of a list, if there is an address in it at all.
+/// Looks at every object of a list.
 fn each(list: Option<&Raw>, look: &mut impl FnMut(&Members)) {
-    let Some(list) = list.filter(|list| list.as_str().contains("\"uri\"")) else { return };
+    let Some(list) = list else { return };
     for object in list.elements().unwrap_or_default().iter().filter_map(|raw| raw.members().ok()) {
         look(&object);
     }
@@ -118,7 +121,7 @@ mod tests {
     use super::*;
 
     fn result(value: &Value) -> Carried {
-        Carried::new(Method::ToolsCall, Revision::NEWEST, &value.into()).unwrap()
+        Carried::new(Method::ToolsCall, Revision::NEWEST, value.into()).unwrap()
     }
 
     fn name(text: &str) -> ServerName {
@@ -140,7 +143,7 @@ mod tests {
             (json!({ "content": "\"uri\"", "messages": 7 }), vec![]),
             (json!({ "content": [{ "uri": "x".repeat(LONGEST + 1) }] }), vec![]),
         ] {
-            assert_eq!(pointed_at(&result(&value)), expected, "{value}");
+            assert_eq!(pointed_at(result(&value).raw()), expected, "{value}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! A call over the connection that it has, from its first step to its end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questions};
 use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, Reply};
-use trunkline_protocol::model::{CallToolResult, Question};
+use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Raw, Refusal};
 use trunkline_server::{Continuation as Then, Outcome, Round};
 
@@ -13,37 +13,33 @@ use super::asking::{ask, tell_roots};
 use super::gap::Ends;
 use super::resume::Resume;
 use super::translate::UNSUPPORTED_VERSION;
+use super::witness::Witness;
 use super::{Errand, Failed};
-use crate::options::HubOptions;
 use crate::trail::{Trail, VIA};
-use crate::upstream::{Lease, Party, Upstream};
+use crate::upstream::{Caller, Lease, Upstream};
 
 /// A call that has a connection.
 pub(super) struct Journey<'a> {
     pub(super) server: &'a Arc<Upstream>,
     pub(super) errand: &'a Errand,
-    pub(super) party: &'a Party,
-    pub(super) options: &'a HubOptions,
+    pub(super) caller: Caller,
 }
 
-/// The first thing that a server asked although nobody had declared it.
-type Undeclared = Arc<Mutex<Option<Question>>>;
-
 impl Journey<'_> {
-    pub(super) async fn go(&self, lease: Lease, resume: &Resume) -> Result<Outcome, Failed> {
+    pub(super) async fn go(&mut self, lease: Lease, resume: &Resume) -> Result<Outcome, Failed> {
         let _turn = self.turn(&lease).await;
         self.lower_level(&lease).await;
-        let undeclared = Undeclared::default();
-        let request = self.request(resume, undeclared.clone());
+        let witness = Arc::new(Witness::of(&self.errand.call.context));
+        let request = self.request(resume, witness.clone());
         let stepped = {
             // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
             let step = std::pin::pin!(lease.client().step(request));
             self.drive(&lease, step).await
         };
         match stepped {
-            Ok(Stepped::Done(result)) => self.done(&lease, &result, &undeclared, resume.is_again()),
+            Ok(Stepped::Done(result)) => self.done(&lease, result, &witness, resume.is_again()),
             // Boxed, so that calls which are simply answered have no room for it.
-            stepped => Box::pin(self.go_on(&lease, stepped, &undeclared, resume)).await,
+            stepped => Box::pin(self.go_on(&lease, stepped, &witness, resume)).await,
         }
     }
 
@@ -52,18 +48,18 @@ impl Journey<'_> {
         &self,
         lease: &Lease,
         mut stepped: Result<Stepped, Error>,
-        undeclared: &Undeclared,
+        witness: &Witness,
         resume: &Resume,
     ) -> Result<Outcome, Failed> {
         let mut has_asked = resume.is_again();
         loop {
             match stepped {
-                Ok(Stepped::Done(result)) => return self.done(lease, &result, undeclared, has_asked),
+                Ok(Stepped::Done(result)) => return self.done(lease, result, witness, has_asked),
                 Ok(Stepped::Ask(round)) => match &round.then {
                     Continuation::Live(_) => {
                         has_asked = true;
                         let ends = self.ends(lease);
-                        let asking = ask(&self.errand.call.context, lease, &ends, round);
+                        let asking = ask(&self.errand.call.context, lease, &ends, *round);
                         let (round, answers) = asking.await?;
                         let step = std::pin::pin!(round.answer(answers));
                         stepped = self.drive(lease, step).await;
@@ -75,20 +71,22 @@ impl Journey<'_> {
                         .because("the server's answer is of an unknown kind")
                         .into());
                 }
-                Err(error) => return Err(self.failed(lease, error, undeclared)),
+                Err(error) => return Err(self.failed(lease, error, witness)),
             }
         }
     }
 
     fn ends(&self, lease: &Lease) -> Ends {
-        let upstream = lease.client().server().revision;
+        let upstream = lease.client().revision();
         Ends::of(&self.errand.call.context, self.server.name(), Some(upstream))
     }
 
     /// Waits until nobody else may be asked something, where it has to be certain whose a question is.
     async fn turn<'l>(&self, lease: &'l Lease) -> Option<tokio::sync::SemaphorePermit<'l>> {
-        let is_exact = self.server.config().attribution == Attribution::Exact;
-        if !is_exact || !self.party.is_interactive() || !self.errand.method.may_ask() {
+        if self.caller.input.is_empty() || !self.errand.method.may_ask() {
+            return None;
+        }
+        if self.server.config().attribution != Attribution::Exact {
             return None;
         }
         lease.connection().turn.acquire().await.ok()
@@ -96,8 +94,8 @@ impl Journey<'_> {
 
     /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
     async fn lower_level(&self, lease: &Lease) {
-        let level = self.party.log_level;
-        let Some(level) = level.filter(|_| lease.client().server().keeps_sessions()) else { return };
+        let level = self.caller.log_level.filter(|_| lease.client().server().keeps_sessions());
+        let Some(level) = level else { return };
         if lease.client().server().capabilities.logging
             && lease.connection().lowers_level(level)
             && let Err(error) = Box::pin(lease.client().set_level(level)).await
@@ -106,27 +104,19 @@ impl Journey<'_> {
         }
     }
 
-    fn request(&self, resume: &Resume, undeclared: Undeclared) -> trunkline_client::Call {
+    /// Makes the request, with the capabilities of the caller, which nobody else needs.
+    fn request(&mut self, resume: &Resume, witness: Arc<Witness>) -> trunkline_client::Call {
+        let capabilities = std::mem::take(&mut self.caller.capabilities);
         let call = &self.errand.call;
         let meta = call.params().meta.as_ref();
-        let (progress, log) = (call.context.clone(), call.context.clone());
         let mut request = trunkline_client::Call::carried(self.errand.method, self.errand.params(), meta)
-            .capabilities(self.party.capabilities.clone())
-            .on_progress(move |report| {
-                progress.carry_progress(report.progress, report.total, report.message.clone());
-            })
-            .on_log(move |message| {
-                log.carry_log(message.level, message.logger.clone(), message.data.clone());
-            })
-            .on_undeclared(move |question| {
-                let mut first = undeclared.lock().unwrap_or_else(PoisonError::into_inner);
-                first.get_or_insert_with(|| question.clone());
-            });
+            .capabilities(capabilities)
+            .observer(witness);
         // What is called by a name is on a list, on which nothing is that leads back; an address may be anybody's.
         if matches!(self.errand.method, Method::ResourcesRead | Method::Complete) {
             request = request.meta(VIA, Trail::of(meta).and(self.server.hub()));
         }
-        if let Some(level) = self.party.log_level {
+        if let Some(level) = self.caller.log_level {
             request = request.log_level(level);
         }
         if let Some(timeout) = self.server.config().timeout {
@@ -144,7 +134,10 @@ impl Journey<'_> {
         lease: &Lease,
         mut step: impl Future<Output = Result<Stepped, Error>> + Unpin,
     ) -> Result<Stepped, Error> {
-        if !self.party.has_roots() || !lease.connection().input.has_roots() || !self.errand.method.may_ask() {
+        if !self.caller.input.has_roots()
+            || !lease.connection().input.has_roots()
+            || !self.errand.method.may_ask()
+        {
             return step.await;
         }
         Box::pin(async move {
@@ -165,7 +158,7 @@ impl Journey<'_> {
     fn ask_through_caller(
         &self,
         lease: &Lease,
-        round: Questions,
+        round: Box<Questions>,
         resume: &Resume,
     ) -> Result<Outcome, Failed> {
         let (questions, then) = round.into_parts();
@@ -176,8 +169,7 @@ impl Journey<'_> {
         let Continuation::Portable(state) = then else {
             return Err(Refusal::INTERNAL.into());
         };
-        let limits = &self.options.limits;
-        let next = match resume.next(state, questions.is_empty(), limits) {
+        let next = match resume.next(state, questions.is_empty(), self.server.limits()) {
             Ok(next) => next,
             // That it goes on and on is for the model to read.
             Err(refusal) if self.errand.method == Method::ToolsCall => {
@@ -193,31 +185,29 @@ impl Journey<'_> {
     fn done(
         &self,
         lease: &Lease,
-        result: &Raw,
-        undeclared: &Undeclared,
+        result: Raw,
+        witness: &Witness,
         has_asked: bool,
     ) -> Result<Outcome, Failed> {
         self.server.note_answer();
-        let from = lease.client().server().revision;
-        let carried = Carried::new(self.errand.method, from, result)
+        let carried = Carried::new(self.errand.method, lease.client().revision(), result)
             .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
         let carried = if has_asked { carried.not_to_be_kept() } else { carried };
-        let reply = Reply::Carried(carried);
-        if reply.is_tool_error() {
+        if carried.is_error() {
             // A server of our own says so by the result of its tool, where its revision has no code for it.
             let told = || {
-                let (required, problem) = Refusal::missing_in(result)?;
+                let (required, problem) = Refusal::missing_in(carried.raw())?;
                 Some(self.ends(lease).lacking(&required, None, &problem))
             };
-            if let Some(refusal) = self.missing_capability(lease, undeclared).or_else(told) {
+            if let Some(refusal) = self.missing_capability(lease, witness).or_else(told) {
                 return Err(refusal.into());
             }
         }
-        Ok(Outcome::Done(reply))
+        Ok(Outcome::Done(Reply::Carried(carried)))
     }
 
     /// Tells why a call failed, and lets go of a connection that is gone.
-    fn failed(&self, lease: &Lease, error: Error, undeclared: &Undeclared) -> Failed {
+    fn failed(&self, lease: &Lease, error: Error, witness: &Witness) -> Failed {
         if lease.client().is_closed() {
             self.server.note_if_lost(lease.connection());
         } else if is_stale(lease, &error) {
@@ -227,15 +217,15 @@ impl Journey<'_> {
         } else if is_trouble(&error) {
             self.server.note_trouble(error.to_string());
         }
-        match (&error, self.missing_capability(lease, undeclared)) {
+        match (&error, self.missing_capability(lease, witness)) {
             (Error::Refused(_), Some(refusal)) => Failed::Refused(refusal),
             _ => Failed::Upstream(error),
         }
     }
 
     /// Refuses a caller because a server failed after it asked what the caller had not declared.
-    fn missing_capability(&self, lease: &Lease, undeclared: &Undeclared) -> Option<Refusal> {
-        let question = undeclared.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    fn missing_capability(&self, lease: &Lease, witness: &Witness) -> Option<Refusal> {
+        let question = witness.take_undeclared()?;
         let problem =
             format!("the server asked for `{}`, which this client did not declare", question.method());
         Some(self.ends(lease).lacking(&question.required_capability(), Some(&question), &problem))

@@ -10,56 +10,57 @@ mod gap;
 mod journey;
 mod resume;
 mod translate;
+mod witness;
 
 use std::sync::Arc;
 
 use trunkline_client::Error;
-use trunkline_protocol::{Method, Refusal};
-use trunkline_server::{Context, Outcome};
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::Root;
+use trunkline_server::Outcome;
 
 pub(crate) use self::errand::{Errand, Wanted};
 use self::gap::Ends;
 use self::journey::Journey;
 use self::resume::Resume;
 use self::translate::{Place, as_answer, error_answer, unavailable_refusal};
-use crate::options::HubOptions;
-use crate::upstream::{Party, Unavailable, Upstream};
+use crate::upstream::{Caller, Lease, Party, Unavailable, Upstream};
 
 /// Carries a call to a server, and what comes of it back.
-pub(crate) async fn relay(
+pub(crate) fn relay(
     mut server: Arc<Upstream>,
     errand: Errand,
-    options: Arc<HubOptions>,
-) -> Result<Outcome, Refusal> {
-    let resume = Resume::of(&errand.call, server.name())?;
-    let context = errand.call.context.clone();
+) -> impl Future<Output = Result<Outcome, Refusal>> + Send {
     let mut is_again = false;
-    loop {
-        let party = party(&context, &server, errand.method).await;
-        let lease = match server.lease(&party).await {
-            Ok(lease) => lease,
-            Err(unavailable) => match (unavailable, server.successor()) {
-                // Nothing was sent yet, and the name means another server now.
-                (Unavailable::Removed, Some(successor)) => {
-                    server = successor;
-                    continue;
+    async move {
+        let resume = Resume::of(&errand.call, server.name())?;
+        loop {
+            let (lease, caller) = match find(&errand, &server).await {
+                Ok(found) => found,
+                Err(unavailable) => match (unavailable, server.successor()) {
+                    // Nothing was sent yet, and the name means another server now.
+                    (Unavailable::Removed, Some(successor)) => {
+                        server = successor;
+                        continue;
+                    }
+                    (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
+                },
+            };
+            let mut journey = Journey { server: &server, errand: &errand, caller };
+            match journey.go(lease, &resume).await {
+                // What certainly did not arrive may be sent once more, over a connection of which that is not known.
+                Err(Failed::Upstream(error))
+                    if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
+                Err(Failed::Stale(_)) if !std::mem::replace(&mut is_again, true) => {}
+                Err(Failed::Upstream(error) | Failed::Stale(error)) => {
+                    let known = server.known().map(|known| known.revision);
+                    let ends = Ends::of(&errand.call.context, server.name(), known);
+                    let place = Place { ends: &ends, errand: &errand };
+                    return error_answer(&place, &error, &errand.call);
                 }
-                (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
-            },
-        };
-        let journey = Journey { server: &server, errand: &errand, party: &party, options: &options };
-        match journey.go(lease, &resume).await {
-            // What certainly did not arrive may be sent once more, over a connection of which that is not known.
-            Err(Failed::Upstream(error))
-                if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}
-            Err(Failed::Stale(_)) if !std::mem::replace(&mut is_again, true) => {}
-            Err(Failed::Upstream(error) | Failed::Stale(error)) => {
-                let ends = Ends::of(&context, server.name(), server.known().map(|known| known.revision));
-                let place = Place { ends: &ends, errand: &errand };
-                return error_answer(&place, &error, &errand.call);
+                Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
+                Ok(outcome) => return Ok(outcome),
             }
-            Err(Failed::Refused(refusal)) => return as_answer(refusal, &errand.call),
-            Ok(outcome) => return Ok(outcome),
         }
     }
 }
@@ -91,16 +92,22 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// Describes the caller, with its roots where those decide which session serves it.
-async fn party(context: &Context, server: &Upstream, method: Method) -> Party {
-    let party = Party::of(context);
-    if !party.has_roots() || server.known().is_some_and(|known| !known.keeps_sessions) {
-        return party;
+/// Finds a connection for the caller.
+async fn find(errand: &Errand, server: &Arc<Upstream>) -> Result<(Lease, Caller), Unavailable> {
+    let mut party = Party::of(&errand.call.context);
+    if party.has_roots() && server.known().is_none_or(|known| known.keeps_sessions) {
+        party = party.with_roots(Box::pin(roots(errand, server)).await);
     }
-    let roots = match server.asks_roots() && method.may_ask() {
+    let lease = server.lease(&party).await?;
+    Ok((lease, party.into_caller()))
+}
+
+/// Returns the caller's roots as far as they decide which session serves it.
+async fn roots(errand: &Errand, server: &Upstream) -> Option<Vec<Root>> {
+    let context = &errand.call.context;
+    match server.asks_roots() && errand.method.may_ask() {
         // A caller who does not say which roots it has gets a session that is told of none.
-        true => Some(Box::pin(context.roots()).await.unwrap_or_default()),
-        false => Box::pin(context.known_roots()).await,
-    };
-    party.with_roots(roots)
+        true => Some(context.roots().await.unwrap_or_default()),
+        false => context.known_roots().await,
+    }
 }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use trunkline_client::{BoxFuture, InputHandler, Origin};
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Refusal, Revision};
 
@@ -35,8 +36,14 @@ impl InputSet {
 
     /// Leaves out what a server of a revision could not ask.
     pub(crate) fn usable_in(self, revision: Revision) -> Self {
-        let declared = self.capabilities().for_revision(revision);
-        ClientCapabilities::read(&declared, revision).map_or(Self::default(), |read| Self::of(&read))
+        let dialect = Dialect::of(revision);
+        let usable = [
+            (dialect.elicitation, FORM),
+            (dialect.elicitation_modes, URL),
+            (dialect.sampling_tools, SAMPLING_TOOLS),
+        ];
+        let usable = usable.into_iter().filter(|(has_words, _)| *has_words);
+        Self(self.0 & usable.fold(SAMPLING | ROOTS, |set, (_, flag)| set | flag))
     }
 
     /// Declares it.
@@ -125,5 +132,18 @@ mod tests {
                 .is_empty()
         );
         assert!(all.covers(InputSet(FORM)) && !InputSet(FORM).covers(all));
+    }
+
+    #[test]
+    fn what_a_server_could_use_is_what_it_reads_of_what_it_is_told() {
+        for set in 0..1 << 5 {
+            // Tools are a part of sampling.
+            let set = InputSet::of(&InputSet(set).capabilities());
+            for revision in Revision::ALL {
+                let told = set.capabilities().for_revision(revision);
+                let read = ClientCapabilities::read(&told, revision).unwrap();
+                assert_eq!(set.usable_in(revision), InputSet::of(&read), "{set:?} {revision}");
+            }
+        }
     }
 }

@@ -30,23 +30,34 @@ impl Upstream {
     /// # Errors
     /// [`Unavailable`]: it cannot be connected to within what a call may wait.
     pub(crate) async fn lease(self: &Arc<Self>, party: &Party) -> Result<Lease, Unavailable> {
+        match self.look(party)? {
+            Look::Here(lease) => Ok(lease),
+            // Boxed, so that calls which find a connection have no room for it.
+            look => Box::pin(self.wait_for_lease(party, look)).await,
+        }
+    }
+
+    async fn wait_for_lease(self: &Arc<Self>, party: &Party, first: Look) -> Result<Lease, Unavailable> {
         let give_up = Instant::now() + self.options.limits.wait_for_restart;
         let mut pulse = self.pulse.subscribe();
+        let mut look = match first {
+            // There may be room since before anybody listened for it.
+            Look::NoRoom(_) => self.look(party)?,
+            first => first,
+        };
         loop {
-            pulse.mark_unchanged();
-            match self.look(party)? {
+            match look {
                 Look::Here(lease) => return Ok(lease),
-                Look::Coming(done) => {
-                    let connection = match came_of(done).await {
-                        Some(Ok(connection)) => connection,
-                        Some(Err(failure)) => return Err(Unavailable::Failed(failure, self.left_alone())),
-                        // The attempt was given up, and the next look says why.
-                        None => continue,
-                    };
-                    if let Some(lease) = self.lease_for_call(&connection, party) {
-                        return Ok(lease);
+                Look::Coming(done) => match came_of(done).await {
+                    Some(Ok(connection)) => {
+                        if let Some(lease) = self.lease_for_call(&connection, party) {
+                            return Ok(lease);
+                        }
                     }
-                }
+                    Some(Err(failure)) => return Err(Unavailable::Failed(failure, self.left_alone())),
+                    // The attempt was given up, and the next look says why.
+                    None => {}
+                },
                 Look::Later(wait, failure) if Instant::now() + wait > give_up => {
                     return Err(Unavailable::Failed(failure, wait));
                 }
@@ -57,6 +68,8 @@ impl Upstream {
                     }
                 }
             }
+            pulse.mark_unchanged();
+            look = self.look(party)?;
         }
     }
 

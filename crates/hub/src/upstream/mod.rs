@@ -36,10 +36,11 @@ pub(crate) use self::connection::{Lease, Who};
 use self::desk::Desk;
 pub(crate) use self::input::InputSet;
 pub(crate) use self::listing::Lists;
-pub(crate) use self::party::Party;
+pub(crate) use self::party::{Caller, Party};
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
 use self::watch::Watches;
+use crate::limits::HubLimits;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
 use crate::trail::HubId;
@@ -135,6 +136,10 @@ impl Upstream {
 
     pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {
         self.config.load()
+    }
+
+    pub(crate) fn limits(&self) -> &HubLimits {
+        &self.options.limits
     }
 
     /// Returns who has replaced the server, for calls that were on their way to it.

@@ -16,12 +16,20 @@ use super::state::Known;
 pub(crate) struct Party {
     principal: Principal,
     session: Option<SessionId>,
-    pub(crate) capabilities: ClientCapabilities,
+    capabilities: ClientCapabilities,
     /// The mildest log message that it wants, if it wants any.
-    pub(crate) log_level: Option<Level>,
+    log_level: Option<Level>,
     input: InputSet,
     /// Its roots, as far as they are known.
     pub(crate) roots: Option<KnownRoots>,
+}
+
+/// What a call still has to know of its party once it has a connection.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) input: InputSet,
+    pub(crate) log_level: Option<Level>,
 }
 
 /// Which connections serve a party.
@@ -51,14 +59,14 @@ impl Party {
         self.input.has_roots()
     }
 
-    /// Reports whether it can be asked anything.
-    pub(crate) fn is_interactive(&self) -> bool {
-        !self.input.is_empty()
-    }
-
     /// Notes its roots.
     pub(crate) fn with_roots(self, roots: Option<Vec<trunkline_protocol::model::Root>>) -> Self {
         Self { roots: roots.map(|roots| (digest(&roots), roots)), ..self }
+    }
+
+    /// Forgets what was needed to find a connection.
+    pub(crate) fn into_caller(self) -> Caller {
+        Caller { capabilities: self.capabilities, input: self.input, log_level: self.log_level }
     }
 
     /// Returns which connections serve it, given what is known of the server.

@@ -4,7 +4,7 @@ use crate::method::Method;
 use crate::model::{CacheHint, CallToolResult, CompleteResult, GetPromptResult, ReadResult};
 use crate::revision::Revision;
 
-use super::reply::{CACHE_SCOPE, RESULT_TYPE, TTL};
+use super::shape::Shape;
 use super::{Dialect, Reply};
 
 /// A result that another server made, on its way through.
@@ -15,7 +15,8 @@ use super::{Dialect, Reply};
 pub struct Carried {
     method: Method,
     from: Revision,
-    members: Members,
+    result: Raw,
+    shape: Shape,
     must_not_be_kept: bool,
 }
 
@@ -23,9 +24,10 @@ impl Carried {
     /// Takes the result of a method from a server of a revision.
     ///
     /// # Errors
-    /// The result is not an object.
-    pub fn new(method: Method, from: Revision, result: &Raw) -> Result<Self, MalformedJson> {
-        Ok(Self { method, from, members: result.members()?, must_not_be_kept: false })
+    /// The result is not an object, or two of its keys are equal.
+    pub fn new(method: Method, from: Revision, result: Raw) -> Result<Self, MalformedJson> {
+        let (result, shape) = Shape::of(result)?;
+        Ok(Self { method, from, result, shape, must_not_be_kept: false })
     }
 
     /// Says that nobody may keep the result for later, whatever its maker says: it depends on what was asked on the way.
@@ -34,22 +36,22 @@ impl Carried {
         Self { must_not_be_kept: true, ..self }
     }
 
-    /// Returns a member of the result.
-    pub fn get(&self, key: &str) -> Option<&Raw> {
-        self.members.get(key)
+    /// Returns the result as its maker meant it.
+    pub fn raw(&self) -> &Raw {
+        &self.result
     }
 
-    /// Returns the result as its maker wrote it.
-    pub fn to_raw(&self) -> Raw {
-        self.members.to_raw()
+    /// Reports whether a tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        self.shape.is_error
     }
 
     /// Returns what the result carries for others, without what was for this hop alone.
     pub(super) fn meta(&self) -> Option<Members> {
-        let meta = self.members.get("_meta")?.members().ok()?;
+        let text = self.result.as_str().get(self.shape.meta.clone()?)?;
+        let meta = Members::parse(&self.result.text().slice_ref(text)).ok()?;
         let others = meta.iter().filter(|(key, _)| !meta::is_of_one_hop(key));
-        let others: Members = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-        (!others.is_empty() || meta.is_empty()).then_some(others)
+        Some(others.map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
     /// Writes the members of the result, except for those that every result of a dialect has.
@@ -68,36 +70,34 @@ impl Carried {
         if self.is_understood_by(dialect) {
             return None;
         }
-        let raw = self.members.to_raw();
         match self.method {
-            Method::ToolsCall => CallToolResult::read(&raw).ok().map(Reply::Tool),
-            Method::PromptsGet => GetPromptResult::read(&raw).ok().map(Reply::Prompt),
-            Method::ResourcesRead => ReadResult::read(&raw).ok().map(Reply::Read),
-            Method::Complete => CompleteResult::read(&raw).ok().map(Reply::Complete),
+            Method::ToolsCall => CallToolResult::read(&self.result).ok().map(Reply::Tool),
+            Method::PromptsGet => GetPromptResult::read(&self.result).ok().map(Reply::Prompt),
+            Method::ResourcesRead => ReadResult::read(&self.result).ok().map(Reply::Read),
+            Method::Complete => CompleteResult::read(&self.result).ok().map(Reply::Complete),
             _ => None,
         }
     }
 
     /// Reports whether a reader knows everything that the result can say, by what the two revisions have words for.
     fn is_understood_by(&self, dialect: &Dialect) -> bool {
-        let has_words = |structured: &Raw| {
-            dialect.structured_any || (dialect.structured && structured.kind() == JsonKind::Object)
+        let has_words = |structured: JsonKind| {
+            dialect.structured_any || (dialect.structured && structured == JsonKind::Object)
         };
         dialect.revision() >= self.from
             || (dialect.understands_content_of(Dialect::of(self.from))
-                && self.members.get("structuredContent").is_none_or(has_words))
+                && self.shape.structured.is_none_or(has_words))
     }
 
     fn write_as_it_is(&self, dialect: &Dialect, writer: &mut Writer) {
-        for (key, value) in self.members.iter() {
-            if ![RESULT_TYPE, "_meta", TTL, CACHE_SCOPE].contains(&&**key) {
-                writer.member(key, value);
-            }
+        let members = self.result.as_str().get(self.shape.members.clone()).unwrap_or_default();
+        if !members.is_empty() {
+            writer.verbatim(members);
         }
         if self.method == Method::ResourcesRead {
             let hint = match self.must_not_be_kept {
                 true => CacheHint::default(),
-                false => CacheHint::read(&self.members),
+                false => CacheHint::read(&self.result.members().unwrap_or_default()),
             };
             hint.write_members(dialect, writer);
         }
@@ -111,7 +111,7 @@ mod tests {
 
     fn written(result: &str, from: Revision, to: Revision) -> String {
         let result = Raw::parse(result.to_owned()).unwrap();
-        let carried = Carried::new(Method::ToolsCall, from, &result).unwrap();
+        let carried = Carried::new(Method::ToolsCall, from, result).unwrap();
         let mut writer = Writer::with_capacity(64);
         write_reply(&Reply::Carried(carried), Dialect::of(to), &Raw::EMPTY_OBJECT, &mut writer);
         writer.into_string()

@@ -12,6 +12,7 @@ mod r2025_06_18;
 mod r2025_11_25;
 mod r2026_07_28;
 mod reply;
+mod shape;
 
 pub use self::carried::Carried;
 pub use self::dialect::Dialect;

@@ -48,7 +48,7 @@ impl Reply {
     pub fn is_tool_error(&self) -> bool {
         match self {
             Self::Tool(result) => result.is_error,
-            Self::Carried(result) => result.get("isError").is_some_and(|raw| raw.as_str() == "true"),
+            Self::Carried(result) => result.is_error(),
             _ => false,
         }
     }

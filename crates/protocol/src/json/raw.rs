@@ -31,6 +31,20 @@ pub enum JsonKind {
     Object,
 }
 
+impl JsonKind {
+    /// Tells the type of a value by how its text begins.
+    pub(crate) fn of(text: &str) -> Self {
+        match text.as_bytes().first() {
+            Some(b'"') => Self::String,
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'n') | None => Self::Null,
+            Some(_) => Self::Number,
+        }
+    }
+}
+
 impl Raw {
     /// The value `null`.
     pub const NULL: Self = Self(ByteString::from_static("null"));
@@ -87,14 +101,7 @@ impl Raw {
 
     /// Returns the JSON type.
     pub fn kind(&self) -> JsonKind {
-        match self.0.as_bytes().first() {
-            Some(b'"') => JsonKind::String,
-            Some(b'{') => JsonKind::Object,
-            Some(b'[') => JsonKind::Array,
-            Some(b't' | b'f') => JsonKind::Bool,
-            Some(b'n') | None => JsonKind::Null,
-            Some(_) => JsonKind::Number,
-        }
+        JsonKind::of(&self.0)
     }
 
     /// Reports whether the value is `null`.

@@ -65,6 +65,12 @@ impl<'a> Scanner<'a> {
         self.outcome()
     }
 
+    /// Returns how far the walk has come.
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Returns the first byte of the next token, if there is one.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {

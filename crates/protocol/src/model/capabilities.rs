@@ -201,6 +201,9 @@ impl ClientCapabilities {
 
     /// Says the same to a server of a revision: what the revision has no words for is left out.
     pub fn for_revision(&self, revision: Revision) -> Raw {
+        if self.raw == Raw::EMPTY_OBJECT {
+            return Raw::EMPTY_OBJECT;
+        }
         let dialect = Dialect::of(revision);
         let told = revision.era() == Era::Legacy;
         let mut writer = Writer::with_capacity(self.raw.as_str().len() + 32);

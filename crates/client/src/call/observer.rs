@@ -1,0 +1,87 @@
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_protocol::model::Question;
+
+use super::{LogMessage, Progress};
+
+/// Who is told what a server says while it works on a call.
+pub trait Observer: Send + Sync {
+    /// The server says how far it is.
+    fn progress(&self, _: &Progress) {}
+
+    /// The server writes a log message that can be told apart from those of other calls.
+    fn log(&self, _: &LogMessage) {}
+
+    /// The server asked something although nobody had declared that it can be answered.
+    fn undeclared(&self, _: &Question) {}
+}
+
+/// All who are told of a call.
+#[derive(Default)]
+pub(crate) struct Observers {
+    functions: Option<Box<Functions>>,
+    other: Option<Arc<dyn Observer>>,
+}
+
+/// Functions that are told of one thing each.
+#[derive(Default)]
+struct Functions {
+    progress: Option<Box<ProgressFn>>,
+    log: Option<Box<LogFn>>,
+}
+
+type ProgressFn = dyn Fn(&Progress) + Send + Sync;
+pub(crate) type LogFn = dyn Fn(&LogMessage) + Send + Sync;
+
+impl Observers {
+    pub(crate) fn on_progress(&mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) {
+        self.functions.get_or_insert_default().progress = Some(Box::new(tell));
+    }
+
+    pub(crate) fn on_log(&mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) {
+        self.functions.get_or_insert_default().log = Some(Box::new(tell));
+    }
+
+    pub(crate) fn set(&mut self, observer: Arc<dyn Observer>) {
+        self.other = Some(observer);
+    }
+
+    /// Reports whether anybody wants to know how far the server is.
+    pub(crate) fn want_progress(&self) -> bool {
+        self.other.is_some() || self.functions.as_ref().is_some_and(|functions| functions.progress.is_some())
+    }
+
+    /// Tells everybody.
+    pub(crate) fn tell(&self, tell: impl Fn(&dyn Observer)) {
+        if let Some(functions) = &self.functions {
+            tell(&**functions);
+        }
+        if let Some(other) = &self.other {
+            tell(&**other);
+        }
+    }
+}
+
+impl Observer for Functions {
+    fn progress(&self, progress: &Progress) {
+        if let Some(tell) = &self.progress {
+            tell(progress);
+        }
+    }
+
+    fn log(&self, message: &LogMessage) {
+        if let Some(tell) = &self.log {
+            tell(message);
+        }
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observers")
+            .field("functions", &self.functions.is_some())
+            .field("other", &self.other.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,227 @@
+use std::ops::Range;
+
+use crate::json::{JsonKind, MalformedJson, Members, Raw, Scanner, Writer};
+use crate::meta;
+
+use super::reply::{CACHE_SCOPE, RESULT_TYPE, TTL};
+
+/// Where the parts of a result stand in its text. Every relayed result is walked for it once, so that nothing is counted or
+/// kept for a member by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shape {
+    /// The members that are for everybody, one after another.
+    pub(super) members: Range<usize>,
+    /// The value of `_meta`, if any of it is for others than the next hop.
+    pub(super) meta: Option<Range<usize>>,
+    /// What kind of structured content there is.
+    pub(super) structured: Option<JsonKind>,
+    /// Whether a tool says that it failed.
+    pub(super) is_error: bool,
+}
+
+const META: &str = "_meta";
+const STRUCTURED: &str = "structuredContent";
+const IS_ERROR: &str = "isError";
+
+/// The members that results have.
+const KNOWN: [&str; 11] = [
+    "content",
+    IS_ERROR,
+    META,
+    RESULT_TYPE,
+    STRUCTURED,
+    "contents",
+    TTL,
+    CACHE_SCOPE,
+    "messages",
+    "description",
+    "completion",
+];
+
+/// Reports whether a member is written anew for each hop.
+fn is_of_one_hop(key: &str) -> bool {
+    [META, RESULT_TYPE, TTL, CACHE_SCOPE].contains(&key)
+}
+
+impl Shape {
+    /// Reads a result, and returns it with its members in such an order that those for everybody stand together.
+    ///
+    /// # Errors
+    /// The result is not an object, or two of its keys are equal.
+    pub(super) fn of(result: Raw) -> Result<(Raw, Self), MalformedJson> {
+        match Self::walk(&result) {
+            Some(shape) => Ok((result, shape)),
+            None => Ok(Self::arrange(&result.members()?)),
+        }
+    }
+
+    /// Finds the parts of a result which has only members that results have, and those for everybody together.
+    fn walk(result: &Raw) -> Option<Self> {
+        let mut scanner = Scanner::new(result.text(), Scanner::DEEPEST);
+        scanner.open_object();
+        let mut shape = Self::default();
+        let mut seen = 0_u16;
+        let mut before = scanner.at();
+        while let Some(key) = scanner.next_key(seen == 0, KNOWN) {
+            let mark = 1 << KNOWN.iter().position(|known| **known == *key)?;
+            if seen & mark != 0 {
+                return None;
+            }
+            seen |= mark;
+            if *key == *META {
+                scanner.peek();
+                let start = scanner.at();
+                shape.meta = is_for_others(&mut scanner).then_some(start..scanner.at());
+            } else {
+                shape.note(&key, scanner.value_text()?);
+            }
+            if !is_of_one_hop(&key) {
+                if shape.members.is_empty() {
+                    // What is not a quote yet is space, or the comma.
+                    shape.members.start = before + result.as_str().get(before..)?.find('"')?;
+                } else if shape.members.end != before {
+                    return None;
+                }
+                shape.members.end = scanner.at();
+            }
+            before = scanner.at();
+        }
+        scanner.end().is_ok().then_some(shape)
+    }
+
+    /// Writes any other result so that the members for everybody stand together.
+    fn arrange(members: &Members) -> (Raw, Self) {
+        let mut shape = Self::default();
+        let mut writer = Writer::with_capacity(256);
+        writer.open_object();
+        let start = writer.len();
+        for (key, value) in members.iter().filter(|(key, _)| !is_of_one_hop(key)) {
+            shape.note(key, value.as_str());
+            writer.member(key, value);
+        }
+        shape.members = start..writer.len();
+        for (key, value) in members.iter().filter(|(key, _)| is_of_one_hop(key)) {
+            writer.member(key, value);
+            if *key == META && is_for_others(&mut Scanner::new(value.text(), Scanner::DEEPEST)) {
+                shape.meta = Some(writer.len() - value.as_str().len()..writer.len());
+            }
+        }
+        writer.close_object();
+        (writer.into_raw(), shape)
+    }
+
+    fn note(&mut self, key: &str, value: &str) {
+        match key {
+            IS_ERROR => self.is_error = value == "true",
+            STRUCTURED => self.structured = Some(JsonKind::of(value)),
+            _ => {}
+        }
+    }
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self { members: 0..0, meta: None, structured: None, is_error: false }
+    }
+}
+
+/// Passes over the value of `_meta`, and reports whether any of it is for others than the next hop; an empty one is.
+fn is_for_others(scanner: &mut Scanner<'_>) -> bool {
+    if scanner.peek() != Some(b'{') {
+        scanner.skip();
+        return false;
+    }
+    scanner.open_object();
+    let (mut is_empty, mut has_others) = (true, false);
+    while let Some(key) = scanner.next_key(is_empty, [meta::SERVER_INFO]) {
+        is_empty = false;
+        has_others |= !meta::is_of_one_hop(&key);
+        scanner.skip();
+    }
+    is_empty || has_others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_result_are_found_however_it_is_written() {
+        for (result, members, meta, is_error) in [
+            ("{}", "", None, false),
+            (r#"{"content":[],"isError":true}"#, r#""content":[],"isError":true"#, None, true),
+            (
+                r#" { "isError" : true , "content": [1] } "#,
+                r#""isError" : true , "content": [1]"#,
+                None,
+                true,
+            ),
+            (
+                r#"{"resultType":"complete","content":[],"_meta":{"a":1}}"#,
+                r#""content":[]"#,
+                Some(r#"{"a":1}"#),
+                false,
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"a":{}}},"content":[]}"#,
+                r#""content":[]"#,
+                None,
+                false,
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{},"progressToken":1,"b":2},"content":[]}"#,
+                r#""content":[]"#,
+                Some(r#"{"io.modelcontextprotocol/serverInfo":{},"progressToken":1,"b":2}"#),
+                false,
+            ),
+            (r#"{"_meta":{}}"#, "", Some("{}"), false),
+            (r#"{"_meta":7,"content":[]}"#, r#""content":[]"#, None, false),
+            // Those of one hop stand in between, or there are others than results have.
+            (
+                r#"{"content":[],"_meta":{"a":1},"isError":true,"ttlMs":1}"#,
+                r#""content":[],"isError":true"#,
+                Some(r#"{"a":1}"#),
+                true,
+            ),
+            (
+                r#"{"x":1,"resultType":"complete","y":{"isError":true}}"#,
+                r#""x":1,"y":{"isError":true}"#,
+                None,
+                false,
+            ),
+            (r#"{"isErr\u006fr":true}"#, r#""isErr\u006fr":true"#, None, true),
+            (r#"{"x":1,"isErr\u006fr":true}"#, r#""x":1,"isError":true"#, None, true),
+        ] {
+            let (text, shape) = Shape::of(Raw::parse(result).unwrap()).unwrap();
+            let text = text.as_str();
+            assert_eq!(text.get(shape.members), Some(members), "{result}");
+            assert_eq!(shape.meta.and_then(|meta| text.get(meta)), meta, "{result}");
+            assert_eq!(shape.is_error, is_error, "{result}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_or_has_equal_keys_has_no_shape() {
+        for (result, problem) in [
+            ("[]", MalformedJson::NotAnObject),
+            ("7", MalformedJson::NotAnObject),
+            (r#"{"content":[],"content":[]}"#, MalformedJson::Duplicate("content".to_owned())),
+            (r#"{"content":[],"c\u006fntent":[]}"#, MalformedJson::Duplicate("content".to_owned())),
+            (r#"{"x":1,"x":1}"#, MalformedJson::Duplicate("x".to_owned())),
+        ] {
+            assert_eq!(Shape::of(Raw::parse(result).unwrap()), Err(problem), "{result}");
+        }
+    }
+
+    #[test]
+    fn structured_content_is_told_by_its_kind() {
+        for (result, kind) in [
+            (r#"{"content":[]}"#, None),
+            (r#"{"structuredContent":{"a":1}}"#, Some(JsonKind::Object)),
+            (r#"{"structuredContent": [1]}"#, Some(JsonKind::Array)),
+            (r#"{"x":1,"structuredContent":null}"#, Some(JsonKind::Null)),
+        ] {
+            assert_eq!(Shape::of(Raw::parse(result).unwrap()).unwrap().1.structured, kind, "{result}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use trunkline_protocol::Refusal;
 
+use super::hush;
 use crate::core::Core;
 use crate::metrics::process::Present;
 use crate::unanswered::Reserved;
@@ -109,7 +110,8 @@ where
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
         loop {
-            let frame = match body.as_mut().poll_frame(cx) {
+            let frame = |body: &mut Pin<&mut B>, cx: &mut Context<'_>| body.as_mut().poll_frame(cx);
+            let frame = match hush::take(&mut body, cx, frame, Body::is_end_stream) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let deadline = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::attended::attended;
 use super::endpoint::HttpService;
+use super::hush::Hushed;
 use super::patience::{Patience, Signs};
 use super::peer::{Introduced, PeerInfo};
 use super::socket::{Socket, Stream};
@@ -202,6 +203,7 @@ async fn connection<S, B, H>(
     let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
     let mut draining = pin!(shutdown.draining());
     let (mut is_watching, mut is_ending) = (false, false);
+    let mut hushed = Hushed::default();
     let ended = std::future::poll_fn(|cx| {
         // The task's waker stays the same, so that asking once to be woken is enough.
         if !is_watching || (!is_ending && shutdown.is_draining()) {
@@ -211,7 +213,7 @@ async fn connection<S, B, H>(
                 served.as_mut().graceful_shutdown();
             }
         }
-        match served.as_mut().poll(cx) {
+        match served.as_mut().poll(&mut Context::from_waker(hushed.waker(cx.waker()))) {
             Poll::Pending => patience.poll_end(cx).map(|()| Ok(())),
             ended => ended,
         }

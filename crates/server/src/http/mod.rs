@@ -12,6 +12,7 @@ mod cors;
 mod endpoint;
 mod guard;
 mod heads;
+mod hush;
 mod legacy;
 mod listener;
 mod modern;

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +54,8 @@ pub struct HttpClient {
     pool: Arc<Pool>,
 }
 
-/// A place at the origin of an [`HttpClient`], which alone can make it.
-#[derive(Clone, Debug)]
+/// A place at the origin of an [`HttpClient`], which alone can make it. Printed, it shows no query, which may hold a secret.
+#[derive(Clone)]
 pub struct Place {
     at: Arc<(PathAndQuery, HeaderValue)>,
 }
@@ -71,6 +72,12 @@ impl Place {
     }
 }
 
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Place").field(&self.at.0.path()).finish()
+    }
+}
+
 /// Says that an address is at another origin than the client's, where nothing of this may be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{other}` is another origin than `{origin}`")]
@@ -81,8 +88,8 @@ pub struct OtherOrigin {
     pub other: String,
 }
 
-/// A request; its body is whole, so that its length is known.
-#[derive(Clone, Debug)]
+/// A request; its body is whole, so that its length is known. Printed, it shows how long that is and not what it says.
+#[derive(Clone)]
 pub struct HttpRequest {
     /// The method.
     pub method: Method,
@@ -92,6 +99,15 @@ pub struct HttpRequest {
     pub headers: HeaderLines,
     /// The body.
     pub body: Bytes,
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { method, place, headers, body } = self;
+        let mut shown = f.debug_struct("HttpRequest");
+        shown.field("method", method).field("place", place).field("headers", headers);
+        shown.field("body", &body.len()).finish()
+    }
 }
 
 /// A response whose body has not been read.

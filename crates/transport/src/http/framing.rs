@@ -166,6 +166,9 @@ fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'stat
 
 /// Reads the length of a chunk; what follows a semicolon says nothing to us.
 fn read_size(line: &[u8]) -> Option<u64> {
+    if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return None;
+    }
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
     let is_number = (1..=MOST_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
@@ -270,6 +273,11 @@ mod tests {
             (b"5\r\nhello\n0\r\n\r\n", None),
             (b"5\r\nhello!\r\n0\r\n\r\n", None),
             (b"5\r\nhelloXX0\r\n\r\n", None),
+            (b"5\r\r\nhello\r\n0\r\n\r\n", None),
+            (b"5\x0c\r\nhello\r\n0\r\n\r\n", None),
+            (b"5;a\0b\r\nhello\r\n0\r\n\r\n", None),
+            (b"5\t;a=b\r\nhello\r\n0\r\n\r\n", Some("hello|")),
+            (b"0\r\nx-a: b\n\r\n", None),
             (b"ffffffffffffffff\r\nhello", None),
             (b"10000000000000000\r\nhello", None),
             (long.as_bytes(), None),

@@ -58,7 +58,7 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
         && framing != Framing::UntilClose
         && status != StatusCode::SWITCHING_PROTOCOLS
         && !says_close(&headers)
-        && !is_doubtful(&headers);
+        && !is_doubtful(status, &headers);
     Ok(Some(Head { status, headers, framing, keeps_alive }))
 }
 
@@ -80,8 +80,15 @@ fn says_close(headers: &ResponseHeaders) -> bool {
 }
 
 /// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
-fn is_doubtful(headers: &ResponseHeaders) -> bool {
-    headers.has(&TRANSFER_ENCODING) && headers.has(&CONTENT_LENGTH)
+fn is_doubtful(status: StatusCode, headers: &ResponseHeaders) -> bool {
+    let is_chunked = headers.has(&TRANSFER_ENCODING);
+    let length = headers.get(&CONTENT_LENGTH);
+    match status {
+        // What has no body may be followed by one nevertheless.
+        StatusCode::NO_CONTENT => is_chunked || length.is_some_and(|length| length != b"0"),
+        StatusCode::NOT_MODIFIED => is_chunked,
+        _ => is_chunked && length.is_some(),
+    }
 }
 
 fn too_large() -> String {
@@ -136,6 +143,12 @@ mod tests {
             ("HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", false),
             ("HTTP/1.1 101 Switch\r\nupgrade: websocket\r\n\r\n", false),
             ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 7\r\n\r\n", false),
+            ("HTTP/1.1 204 No Content\r\n\r\n", true),
+            ("HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n", true),
+            ("HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n", false),
+            ("HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n", false),
+            ("HTTP/1.1 304 Not Modified\r\ncontent-length: 7\r\n\r\n", true),
+            ("HTTP/1.1 304 Not Modified\r\ntransfer-encoding: chunked\r\n\r\n", false),
         ];
         for (text, expected) in table {
             assert_eq!(read(text).unwrap().unwrap().0.keeps_alive, expected, "{text:?}");

@@ -1,14 +1,17 @@
 use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
+use tokio::task::unconstrained;
 
 use super::client::HttpRequest;
 use super::error::{HttpError, Reach};
+use super::framing::Framing;
 use super::head::{self, Head};
 use super::lines;
 use crate::dial::{Dialer, Form, Stream, Tunnel};
@@ -84,8 +87,12 @@ impl Link {
             self.outgoing.extend_from_slice(&request.body);
         }
         let apart = if is_copied { &[] } else { &request.body[..] };
-        let mut exchange = Sending { used, sent: 0, is_flushed: false, looked_at: 0, interim: 0 };
-        let outcome = std::future::poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
+        let mut exchange = Sending { used, ..Sending::default() };
+        let mut outcome = poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
+        if let (Ok(head), &Method::HEAD) = (&mut outcome, &request.method) {
+            // It says how long a body would be, and there is none.
+            head.framing = Framing::Length(0);
+        }
         self.outgoing.clear();
         self.outgoing.shrink_to(2 * COPIED_BYTES);
         outcome.map_err(|wrong| {
@@ -131,7 +138,9 @@ impl Link {
     ) -> Poll<Result<Head, Wrong>> {
         // A server that left meanwhile, or says something unasked, is seen before anything is written.
         if exchange.sent == 0 && exchange.used == Used::Before {
-            let is_silent = self.incoming.is_empty() && self.poll_fill(cx, 0).is_pending();
+            // Whoever has used up its turn is told that there is nothing, whatever there is.
+            let mut look = pin!(unconstrained(poll_fn(|cx| self.poll_fill(cx, 0))));
+            let is_silent = look.as_mut().poll(cx).is_pending() && self.incoming.is_empty();
             if !is_silent {
                 return Poll::Ready(Err(Wrong::Broken(io::ErrorKind::UnexpectedEof.into())));
             }
@@ -141,11 +150,21 @@ impl Link {
             }
         }
         let written = self.poll_write(cx, exchange, apart);
-        let answered = self.poll_head(cx, exchange);
+        let answered = match exchange.early.take() {
+            Some(head) => Poll::Ready(Ok(head)),
+            None => self.poll_head(cx, exchange),
+        };
         match (written, answered) {
             (Poll::Ready(Ok(())), answered) => answered,
+            // A server that has begun to answer well wants the rest of the request nevertheless.
+            (Poll::Pending, Poll::Ready(Ok(head))) if head.status.is_success() => {
+                exchange.early = Some(head);
+                Poll::Pending
+            }
             // What is left of the request would be taken for the next one.
             (_, Poll::Ready(Ok(head))) => Poll::Ready(Ok(Head { keeps_alive: false, ..head })),
+            // Whoever takes no more may have said why, and that is read to its end first.
+            (Poll::Ready(Err(_)), Poll::Pending) => Poll::Pending,
             (Poll::Ready(Err(error)), _) => Poll::Ready(Err(Wrong::Broken(error))),
             (Poll::Pending, answered) => answered,
         }
@@ -211,7 +230,7 @@ impl Link {
         let room = self.incoming.capacity() - self.incoming.len();
         if room < wanted / 2 || room < expected.min(MOST_READ_BYTES) {
             self.incoming.reserve(wanted);
-            self.has_grown |= wanted > READ_BYTES;
+            self.has_grown |= self.incoming.capacity() > 2 * READ_BYTES;
         }
         let room = self.incoming.capacity() - self.incoming.len();
         let count = ready!(pin!(self.stream.read_buf(&mut self.incoming)).poll(cx))?;
@@ -241,13 +260,15 @@ impl Link {
 }
 
 /// Tells whether a connection has carried a request before, so that its server may have left meanwhile.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Used {
+    #[default]
     Never,
     Before,
 }
 
 /// How far an exchange is.
+#[derive(Default)]
 struct Sending {
     used: Used,
     /// The bytes that were written: only zero proves that nobody can have read anything.
@@ -258,6 +279,8 @@ struct Sending {
     looked_at: usize,
     /// The responses that were none.
     interim: usize,
+    /// The head of a response that came before the request was written.
+    early: Option<Head>,
 }
 
 /// What is wrong with an exchange.

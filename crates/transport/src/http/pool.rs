@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -19,6 +20,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Pool {
     most: usize,
     state: Mutex<State>,
+    /// Tells the sweeper that something grows old sooner than all that it knows of.
+    sooner: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +48,7 @@ enum Kept {
 
 impl Pool {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, state: Mutex::default() }
+        Self { most, state: Mutex::default(), sooner: Arc::default() }
     }
 
     /// Takes a connection that is not too old; whether its server has left meanwhile is seen by whoever uses it.
@@ -91,12 +94,18 @@ impl Pool {
     }
 
     fn keep(self: &Arc<Self>, kept: Kept, keep: Duration) {
-        let until = Instant::now() + keep;
+        let now = Instant::now();
+        let Some(until) = now.checked_add(keep).filter(|_| self.most > 0) else { return };
         let mut state = self.lock();
-        if state.sweeper.is_none() {
+        let soonest = state.idle.iter().map(|idle| idle.until).min();
+        if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
             // Outside of a runtime nobody could end what grows old, nor use it.
             let Ok(runtime) = Handle::try_current() else { return };
-            state.sweeper = Some(runtime.spawn(sweep(Arc::downgrade(self))).abort_handle());
+            let sweeping = sweep(Arc::downgrade(self), self.sooner.clone());
+            state.sweeper = Some(runtime.spawn(sweeping).abort_handle());
+        }
+        if soonest.is_some_and(|soonest| until < soonest) {
+            self.sooner.notify_one();
         }
         let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
         state.idle.push_back(Idle { kept, until });
@@ -138,9 +147,10 @@ impl Drop for Pool {
 }
 
 /// Closes connections that grow old, until there are none or the pool is gone.
-async fn sweep(pool: Weak<Pool>) {
+async fn sweep(pool: Weak<Pool>, sooner: Arc<Notify>) {
     loop {
         let Some(next) = pool.upgrade().and_then(|pool| pool.drop_old()) else { return };
-        tokio::time::sleep_until(next).await;
+        // Whichever comes first, it is looked again.
+        let _ = tokio::time::timeout_at(next, sooner.notified()).await;
     }
 }

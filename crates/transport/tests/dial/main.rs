@@ -5,6 +5,8 @@ mod exchange;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod odd_servers;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod scripted;

@@ -1,0 +1,145 @@
+//! Servers that answer too early, or say more than they were asked.
+
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use trunkline_transport::Url;
+use trunkline_transport::http::{HttpClient, HttpOptions, HttpRequest};
+
+use crate::scripted::{LONG, client, direct, post, read_request, serve, write};
+
+const MIB: usize = 1 << 20;
+
+fn large(client: &HttpClient, url: &Url, bytes: usize) -> HttpRequest {
+    HttpRequest { body: Bytes::from(vec![b'x'; bytes]), ..post(client, url, "") }
+}
+
+#[tokio::test]
+async fn what_answers_head_has_no_body_and_leaves_the_connection_for_the_next() {
+    let url = serve(|_, mut stream| async move {
+        while !read_request(&mut stream).await.is_empty() {
+            write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await;
+        }
+    })
+    .await;
+    let client = client(&url);
+    for _ in 0..3 {
+        let request = HttpRequest { method: http::Method::HEAD, ..post(&client, &url, "") };
+        let mut response = timeout(LONG, client.send(request)).await.unwrap().unwrap();
+        assert_eq!(timeout(LONG, response.body.read_all(10)).await.unwrap().unwrap(), "");
+    }
+    assert_eq!(client.idle(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_begins_to_answer_well_gets_the_rest_of_the_request() {
+    const BYTES: usize = 16 * MIB;
+    let url = serve(|_, mut stream| async move {
+        let mut some = vec![0; 100];
+        stream.read_exact(&mut some).await.unwrap();
+        write(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        some.resize(MIB, 0);
+        let mut left = BYTES - MIB;
+        while left > 0 {
+            let count = stream.read(&mut some).await.unwrap();
+            assert_ne!(count, 0, "the client gives up");
+            left = left.saturating_sub(count);
+        }
+        write(&mut stream, "2\r\nok\r\n0\r\n\r\n").await;
+    })
+    .await;
+    let client = client(&url);
+    let mut response = timeout(LONG, client.send(large(&client, &url, BYTES))).await.unwrap().unwrap();
+    assert_eq!(timeout(LONG, response.body.read_all(10)).await.unwrap().unwrap(), "ok");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_of_a_server_that_takes_no_more_is_heard() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url: Url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
+    // In a thread of its own, so that the end of its connection comes in the midst of a write.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // Nobody is there any more when the test is over.
+            let _ = stream.read_exact(&mut [0; 100]);
+            let _ = write!(stream, "HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno");
+        }
+    });
+    let client = client(&url);
+    for round in 0..50 {
+        let refused = timeout(LONG, client.send(large(&client, &url, 8 * MIB))).await.unwrap();
+        assert_eq!(refused.unwrap().status, 413, "{round}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_unasked_in_between_answers_nobody_even_if_its_turn_is_used_up() {
+    let said = Arc::new(Notify::new());
+    let url = {
+        let said = said.clone();
+        serve(move |number, mut stream| {
+            let said = said.clone();
+            async move {
+                read_request(&mut stream).await;
+                write(&mut stream, &format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}")).await;
+                said.notified().await;
+                write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil").await;
+                said.notify_one();
+                std::future::pending::<()>().await;
+            }
+        })
+        .await
+    };
+    let client = client(&url);
+    for number in ["0", "1", "2"] {
+        let mut sending = std::pin::pin!(client.send(post(&client, &url, "{}")));
+        let mut is_first = true;
+        let mut response = timeout(
+            LONG,
+            std::future::poll_fn(|cx| {
+                if std::mem::take(&mut is_first) {
+                    while tokio::task::coop::has_budget_remaining() {
+                        let _ = std::pin::pin!(tokio::task::coop::consume_budget()).poll(cx);
+                    }
+                }
+                sending.as_mut().poll(cx)
+            }),
+        )
+        .await
+        .unwrap()
+        .unwrap();
+        assert_eq!(response.body.read_all(10).await.unwrap(), number);
+        said.notify_one();
+        tokio::task::yield_now().await;
+        said.notified().await;
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn no_idle_connections_are_none() {
+    let url = serve(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    })
+    .await;
+    let mut options = HttpOptions::default();
+    options.idle_connections = 0;
+    let client = HttpClient::new(direct(), url.clone(), &options);
+    client.send(post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
+    assert_eq!(client.idle(), 0);
+}
+
+#[test]
+fn neither_a_place_nor_a_request_prints_what_may_be_secret() {
+    let url: Url = "http://localhost/mcp?key=sentinel".parse().unwrap();
+    let client = client(&url);
+    let request = HttpRequest { body: Bytes::from_static(b"sentinel"), ..post(&client, &url, "") };
+    let shown = format!("{:?} {request:?}", request.place);
+    assert!(shown.contains("/mcp") && !shown.contains("sentinel"), "{shown}");
+}

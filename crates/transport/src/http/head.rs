@@ -97,6 +97,10 @@ fn too_large() -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::{Index, select};
+
     use super::*;
 
     fn read(text: &str) -> Result<Option<(Head, String)>, String> {
@@ -129,6 +133,51 @@ mod tests {
             buffer.extend_from_slice(&[*byte]);
         }
         assert!(take(&mut buffer, &mut looked_at).unwrap().is_some());
+    }
+
+    proptest! {
+        /// Heads that are nearly right: a few bytes of one that is are others.
+        #[test]
+        fn how_a_head_arrives_makes_no_difference_and_no_byte_is_lost(
+            which in 0..HEADS.len(),
+            changes in vec((any::<Index>(), select(&b"\r\n\0 \t;:,0159aT/\x7f\xff"[..])), 0..4),
+            piece in 1_usize..9,
+        ) {
+            let mut text = HEADS[which].to_vec();
+            for (at, byte) in changes {
+                let at = at.index(text.len());
+                text[at] = byte;
+            }
+            let whole = in_pieces(&text, text.len());
+            if let Ok(Some((_, _, rest))) = &whole {
+                prop_assert!(text.ends_with(rest));
+            }
+            prop_assert_eq!(in_pieces(&text, piece), whole);
+        }
+    }
+
+    const HEADS: [&[u8]; 5] = [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.0 200\ntransfer-encoding: chunked\n\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 3\r\nx-a:\r\n\r\n",
+    ];
+
+    type Found = Result<Option<(u16, bool, Vec<u8>)>, String>;
+
+    /// Reads a head that arrives in pieces of a length; with its status, whether the connection is kept, and what follows.
+    fn in_pieces(text: &[u8], piece: usize) -> Found {
+        let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
+        let mut pieces = text.chunks(piece);
+        loop {
+            if let Some(head) = take(&mut buffer, &mut looked_at)? {
+                let rest = pieces.fold(buffer.to_vec(), |rest, piece| [&rest, piece].concat());
+                return Ok(Some((head.status.as_u16(), head.keeps_alive, rest)));
+            }
+            let Some(piece) = pieces.next() else { return Ok(None) };
+            buffer.extend_from_slice(piece);
+        }
     }
 
     #[test]

@@ -126,3 +126,23 @@ async fn a_flood_whose_legacy_caller_left_does_not_hold_up_the_others() {
     assert_eq!(service.ask(&wire::bare("DELETE", &[("Mcp-Session-Id", &session)])).await.status, 204);
     service.idle().await;
 }
+
+#[tokio::test]
+async fn requests_that_come_all_at_once_are_answered_one_after_another() {
+    let service = Service::start().await;
+    let requests: Vec<u8> = (0..40)
+        .flat_map(|id| wire::modern("tools/call", "echo", &wire::echo(id, &format!("word {id}"))))
+        .collect();
+    for piece in [requests.len(), 4096, 333] {
+        let mut connection = service.connect().await;
+        for part in requests.chunks(piece) {
+            connection.send(part).await;
+            tokio::task::yield_now().await;
+        }
+        for id in 0..40 {
+            let reply = connection.reply().await;
+            let text = format!("word {id}");
+            assert_eq!(reply.json()["result"]["content"][0]["text"], text, "in pieces of {piece}");
+        }
+    }
+}

@@ -34,7 +34,8 @@ pub struct Limits {
     pub parked: usize,
     /// The largest continuation that travels in `requestState`. Default 16 KiB; a larger one is parked.
     pub state_bytes: usize,
-    /// How long a call may be silent before its response becomes a stream with keep-alive comments. Default 2 s.
+    /// How long a call may be silent before its response becomes a stream with keep-alive comments. Default 2 s; at
+    /// most twice that where the rest of the request came late.
     pub stream_after: Duration,
     /// The time between keep-alive comments on a silent stream. Default 15 s.
     pub keep_alive: Duration,

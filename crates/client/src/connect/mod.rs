@@ -77,7 +77,7 @@ impl Plan {
     /// Returns the bounds of a channel.
     pub(crate) fn channel_limits(&self) -> ChannelLimits {
         let Limits { bounds, in_flight, queued_bytes, noise, .. } = self.limits;
-        ChannelLimits { bounds, in_flight, queued_bytes, noise }
+        ChannelLimits { bounds, in_flight, queued_bytes: queued_bytes.max(1), noise }
     }
 
     /// Returns the bounds of what comes over HTTP.

@@ -119,7 +119,8 @@ impl HttpService {
     /// Returns the endpoint as a service for [`serve`](super::serve).
     ///
     /// The endpoint itself is one too, for any connection of hyper's. It boxes the future of every request, and gives each
-    /// call that takes its time a timer; here the connection keeps the one and has the other.
+    /// call that takes its time a timer; here the connection keeps the one and has the other. Elsewhere, or in a task of its own,
+    /// a silent call would not be answered by a stream in time.
     pub fn in_place(
         &self,
     ) -> impl hyper::service::Service<

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 thread_local! {
     /// Whether a piece of a body is being taken on this thread.
     static IS_TAKING: Cell<bool> = const { Cell::new(false) };
-    /// Whether that has woken a connection, which can only be the one that the body belongs to.
-    static HAS_WOKEN: Cell<bool> = const { Cell::new(false) };
+    /// The task that would have been woken by that: the one of the connection that the body belongs to, whoever reads it.
+    static WOKEN: Cell<Option<Waker>> = const { Cell::new(None) };
 }
 
 /// Wakes the task of a connection, but not for a body that was taken to its end.
@@ -26,7 +26,7 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if IS_TAKING.get() {
-            HAS_WOKEN.set(true);
+            WOKEN.set(Some(self.task.clone()));
         } else {
             self.task.wake_by_ref();
         }
@@ -59,8 +59,10 @@ pub(super) fn take<B, T>(
     let taking = Taking::begin();
     let taken = take(body, cx);
     drop(taking);
-    if HAS_WOKEN.take() && !is_over(body) {
-        cx.waker().wake_by_ref();
+    if let Some(task) = WOKEN.take()
+        && !is_over(body)
+    {
+        task.wake();
     }
     taken
 }

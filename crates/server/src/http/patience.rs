@@ -1,6 +1,6 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -123,6 +123,8 @@ struct Seen {
     asked: AtomicBool,
     /// Whether a response is being made, or written.
     response: AtomicU8,
+    /// Which request that is for.
+    number: AtomicU32,
 }
 
 const NONE: u8 = 0;
@@ -147,26 +149,39 @@ impl Signs {
 
     /// Notes that a request is here; it is being answered until what is returned is dropped.
     pub(super) fn asked(&self) -> Answering {
+        let number = self.0.number.load(Ordering::Relaxed).wrapping_add(1);
+        self.0.number.store(number, Ordering::Relaxed);
         self.0.asked.store(true, Ordering::Relaxed);
         self.0.response.store(AWAITED, Ordering::Relaxed);
-        Answering(self.clone())
+        Answering { signs: self.clone(), number }
     }
 }
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(super) struct Answering(Signs);
+pub(super) struct Answering {
+    signs: Signs,
+    number: u32,
+}
 
 impl Answering {
     /// Notes that the head of the response is there.
     pub(super) fn begun(&self) {
-        self.0.0.response.store(BEGUN, Ordering::Relaxed);
+        self.note(BEGUN);
+    }
+
+    /// A response may be dropped after the next request is here, of which it says nothing.
+    fn note(&self, response: u8) {
+        let seen = &self.signs.0;
+        if seen.number.load(Ordering::Relaxed) == self.number {
+            seen.response.store(response, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.response.store(NONE, Ordering::Relaxed);
+        self.note(NONE);
     }
 }
 
@@ -243,6 +258,20 @@ mod tests {
         outlasts(&mut patience).await;
         signs.is_stuck(false);
         assert_eq!(lasts(&mut patience, &signs, NEVER).await, 60, "from here on it is idle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_of_an_answer_says_nothing_of_the_next() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
+        let first = signs.asked();
+        let _second = signs.asked();
+        first.begun();
+        drop(first);
+        for _ in 0..5 {
+            assert!(patience.poll_end(&mut cx).is_pending());
+            tokio::time::advance(100 * SECOND).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

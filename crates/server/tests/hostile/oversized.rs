@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use trunkline_server::Limits;
+use trunkline_server::http::serve;
 
 use crate::service::{Service, Setup};
-use crate::wire;
+use crate::wire::{self, Connection};
 
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -271,4 +272,27 @@ async fn compressed_bodies_are_refused_by_their_header() {
         ("Mcp-Name", "echo"),
     ];
     assert_eq!(service.ask(&wire::post(&headers, wire::echo(1, "plain").as_bytes())).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_service_may_read_a_large_request_in_a_task_of_its_own() {
+    let service = Service::start().await;
+    let endpoint = service.endpoint.clone();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let spawning = hyper::service::service_fn(move |request| {
+        let endpoint = endpoint.clone();
+        async move {
+            let answered = tokio::spawn(async move { endpoint.handle(request).await });
+            Ok::<_, std::convert::Infallible>(answered.await.unwrap())
+        }
+    });
+    let endpoint = service.endpoint.clone();
+    let serving =
+        tokio::spawn(async move { serve(listener, &endpoint, spawning, Duration::from_secs(1)).await });
+    let mut connection = Connection::open(address).await;
+    let text = "x".repeat(1 << 20);
+    connection.send(&wire::modern("tools/call", "echo", &wire::echo(1, &text))).await;
+    assert_eq!(connection.reply().await.json()["result"]["content"][0]["text"], text);
+    serving.abort();
 }

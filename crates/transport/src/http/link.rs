@@ -156,8 +156,10 @@ impl Link {
         };
         match (written, answered) {
             (Poll::Ready(Ok(())), answered) => answered,
-            // A server that has begun to answer well wants the rest of the request nevertheless.
-            (Poll::Pending, Poll::Ready(Ok(head))) if head.status.is_success() => {
+            // A server that has begun a stream wants the rest of the request nevertheless; one that has answered does not.
+            (Poll::Pending, Poll::Ready(Ok(head)))
+                if head.status.is_success() && !matches!(head.framing, Framing::Length(_)) =>
+            {
                 exchange.early = Some(head);
                 Poll::Pending
             }

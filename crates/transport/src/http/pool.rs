@@ -20,7 +20,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Pool {
     most: usize,
     state: Mutex<State>,
-    /// Tells the sweeper that something grows old sooner than all that it knows of.
+    /// Tells the sweeper that something grows old before it looks again.
     sooner: Arc<Notify>,
 }
 
@@ -30,6 +30,8 @@ struct State {
     idle: VecDeque<Idle>,
     /// The task that closes what grows old, while there is anything.
     sweeper: Option<AbortHandle>,
+    /// When it looks again.
+    looks_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -97,14 +99,13 @@ impl Pool {
         let now = Instant::now();
         let Some(until) = now.checked_add(keep).filter(|_| self.most > 0) else { return };
         let mut state = self.lock();
-        let soonest = state.idle.iter().map(|idle| idle.until).min();
         if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
             // Outside of a runtime nobody could end what grows old, nor use it.
             let Ok(runtime) = Handle::try_current() else { return };
             let sweeping = sweep(Arc::downgrade(self), self.sooner.clone());
             state.sweeper = Some(runtime.spawn(sweeping).abort_handle());
         }
-        if soonest.is_some_and(|soonest| until < soonest) {
+        if state.looks_at.is_some_and(|looks_at| until < looks_at) {
             self.sooner.notify_one();
         }
         let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
@@ -121,6 +122,7 @@ impl Pool {
             std::mem::take(&mut state.idle).into_iter().partition(|idle| idle.until <= now);
         state.idle = kept;
         let next = state.idle.iter().map(|idle| idle.until).min();
+        state.looks_at = next;
         if next.is_none() {
             state.sweeper = None;
         }

@@ -113,7 +113,7 @@ fn is_about_session(body: &[u8]) -> bool {
 /// Tells whether a status says that the request was not acted on. Whatever leaves a doubt does not.
 fn reach(status: StatusCode) -> Reach {
     match status.as_u16() {
-        307 | 308 | 400 | 401 | 403 | 404 | 405 | 406 | 411 | 413 | 414 | 415 | 421 | 429 | 431 => {
+        301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 406 | 411 | 413 | 414 | 415 | 421 | 429 | 431 => {
             Reach::NotReached
         }
         _ => Reach::MayHaveReached,

@@ -174,37 +174,28 @@ impl Drop for Holding {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::testing::Wakes;
 
     /// One peer, which remembers how often it was woken.
     struct Peer {
         holding: Holding,
-        woken: Arc<Woken>,
+        waker: Waker,
+        wakes: Arc<Wakes>,
     }
 
     impl Peer {
         fn of(unread: &Arc<Unread>) -> Self {
-            Self { holding: unread.holding(), woken: Arc::default() }
+            let (waker, wakes) = Wakes::counted();
+            Self { holding: unread.holding(), waker, wakes }
         }
 
         fn wait(&mut self, bytes: usize) -> Result<(), Cut> {
-            self.holding.wait(bytes, &Waker::from(self.woken.clone()))
+            self.holding.wait(bytes, &self.waker)
         }
 
         fn was_woken(&self) -> bool {
-            self.woken.0.load(Ordering::SeqCst) > 0
+            self.wakes.count() > 0
         }
     }
 

@@ -110,8 +110,7 @@ where
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
         loop {
-            let frame = |body: &mut Pin<&mut B>, cx: &mut Context<'_>| body.as_mut().poll_frame(cx);
-            let frame = match hush::take(&mut body, cx, frame, Body::is_end_stream) {
+            let frame = match hush::poll_frame(body.as_mut(), cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let deadline = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));

@@ -1,8 +1,11 @@
 //! Wake-ups of a connection that are not needed.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+
+use http_body::{Body, Frame};
 
 thread_local! {
     /// Whether a piece of a body is being taken on this thread.
@@ -49,18 +52,16 @@ impl Hushed {
     }
 }
 
+/// What [`Body::poll_frame`] gives.
+type Polled<B> = Poll<Option<Result<Frame<<B as Body>::Data>, <B as Body>::Error>>>;
+
 /// Takes a piece of a body, and wakes the connection for it only if there is more to come.
-pub(super) fn take<B, T>(
-    body: &mut B,
-    cx: &mut Context<'_>,
-    take: impl FnOnce(&mut B, &mut Context<'_>) -> Poll<T>,
-    is_over: impl FnOnce(&B) -> bool,
-) -> Poll<T> {
+pub(super) fn poll_frame<B: Body>(mut body: Pin<&mut B>, cx: &mut Context<'_>) -> Polled<B> {
     let taking = Taking::begin();
-    let taken = take(body, cx);
+    let taken = body.as_mut().poll_frame(cx);
     drop(taking);
     if let Some(task) = WOKEN.take()
-        && !is_over(body)
+        && !body.is_end_stream()
     {
         task.wake();
     }
@@ -85,46 +86,52 @@ impl Drop for Taking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::convert::Infallible;
 
     use super::*;
+    use crate::testing::Wakes;
 
-    #[derive(Default)]
-    struct Task(AtomicUsize);
+    /// A body that wakes whoever takes the only piece of it, as those of hyper do.
+    struct Piece {
+        is_last: bool,
+        wakes: bool,
+    }
 
-    impl Wake for Task {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
+    impl Body for Piece {
+        type Data = &'static [u8];
+        type Error = Infallible;
+
+        fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled<Self> {
+            if self.wakes {
+                cx.waker().wake_by_ref();
+            }
+            Poll::Ready(Some(Ok(Frame::data(b"7"))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.is_last
         }
     }
 
     #[test]
     fn only_the_last_piece_of_a_body_wakes_nobody() {
-        let (task, mut hushed) = (Arc::<Task>::default(), Hushed::default());
-        let outer = Waker::from(task.clone());
-        let waker = hushed.waker(&outer).clone();
-        assert!(hushed.waker(&outer).will_wake(&waker), "it is made once");
+        let ((task, wakes), mut hushed) = (Wakes::counted(), Hushed::default());
+        let waker = hushed.waker(&task).clone();
+        assert!(hushed.waker(&task).will_wake(&waker), "it is made once");
         let mut cx = Context::from_waker(&waker);
-        for (is_over, wakes, expected) in
+        for (is_last, piece_wakes, expected) in
             [(false, true, 1), (true, true, 1), (false, false, 1), (false, true, 2)]
         {
-            let taken = take(
-                &mut (),
-                &mut cx,
-                |(), cx| {
-                    if wakes {
-                        cx.waker().wake_by_ref();
-                    }
-                    Poll::Ready(7)
-                },
-                |()| is_over,
-            );
-            assert_eq!((taken, task.0.load(Ordering::SeqCst)), (Poll::Ready(7), expected));
+            let mut body = Piece { is_last, wakes: piece_wakes };
+            let Poll::Ready(Some(Ok(taken))) = poll_frame(Pin::new(&mut body), &mut cx) else {
+                panic!("nothing was taken");
+            };
+            assert_eq!((taken.into_data().ok(), wakes.count()), (Some(&b"7"[..]), expected));
         }
         waker.wake();
-        assert_eq!(task.0.load(Ordering::SeqCst), 3, "nothing else is kept from anybody");
-        let other = Arc::<Task>::default();
-        hushed.waker(&Waker::from(other.clone())).wake_by_ref();
-        assert_eq!(other.0.load(Ordering::SeqCst), 1, "a connection that moves to another task");
+        assert_eq!(wakes.count(), 3, "nothing else is kept from anybody");
+        let (other, others) = Wakes::counted();
+        hushed.waker(&other).wake_by_ref();
+        assert_eq!(others.count(), 1, "a connection that moves to another task");
     }
 }

@@ -101,9 +101,9 @@ where
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
             if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let held = (permit, seat);
-                let socket = |signs| Socket::new(stream, limits.write_within, unread, signs, held);
-                connection(socket, service, &shutdown, &limits).await;
+                let (signs, held) = (Signs::default(), (permit, seat));
+                let socket = Socket::new(stream, limits.write_within, unread, signs.clone(), held);
+                connection(socket, service, signs, &shutdown, &limits).await;
             }
         });
     }
@@ -184,8 +184,9 @@ async fn secure(
 }
 
 async fn connection<S, B, H>(
-    socket: impl FnOnce(Signs) -> Socket<H>,
+    socket: Socket<H>,
     service: S,
+    signs: Signs,
     shutdown: &Shutdown,
     limits: &Limits,
 ) where
@@ -194,8 +195,6 @@ async fn connection<S, B, H>(
     H: Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let signs = Signs::default();
-    let socket = socket(signs.clone());
     let mut patience = Patience::new(limits, signs.clone());
     let mut builder = http1::Builder::new();
     builder.max_headers(100).max_header_size(MOST_HEAD).max_buf_size(MOST_HEAD);

@@ -187,22 +187,13 @@ impl Drop for Answering {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::task::{Wake, Waker};
+    use std::task::Waker;
 
     use super::*;
+    use crate::testing::Wakes;
 
     const SECOND: Duration = Duration::from_secs(1);
     const NEVER: u32 = 1000;
-
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
 
     fn patience(head_within: Duration, idle_within: Duration) -> (Patience, Signs) {
         let signs = Signs::default();
@@ -278,12 +269,11 @@ mod tests {
     async fn whoever_makes_a_response_is_polled_now_and_then_until_it_has_begun() {
         let (mut patience, signs) = patience(10 * SECOND, 60 * SECOND);
         patience.look_every = 2 * SECOND;
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(woken.clone());
+        let (waker, wakes) = Wakes::counted();
         let mut cx = Context::from_waker(&waker);
         let answering = signs.asked();
         for looks in 0..3 {
-            assert_eq!(woken.0.load(Ordering::SeqCst), looks);
+            assert_eq!(wakes.count(), looks);
             assert!(patience.poll_end(&mut cx).is_pending());
             tokio::time::advance(2 * SECOND + Duration::from_millis(1)).await;
         }
@@ -291,19 +281,18 @@ mod tests {
         // What is set already goes off once more.
         assert!(patience.poll_end(&mut cx).is_pending());
         tokio::time::advance(10 * SECOND).await;
-        let last = woken.0.load(Ordering::SeqCst);
+        let last = wakes.count();
         for _ in 0..10 {
             assert!(patience.poll_end(&mut cx).is_pending());
             tokio::time::advance(100 * SECOND).await;
         }
-        assert_eq!(woken.0.load(Ordering::SeqCst), last, "a stream is left alone");
+        assert_eq!(wakes.count(), last, "a stream is left alone");
     }
 
     #[tokio::test(start_paused = true)]
     async fn deadlines_one_after_the_other_share_a_timer_and_each_is_kept() {
         let (mut patience, signs) = patience(10 * SECOND, 10 * SECOND);
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(woken.clone());
+        let (waker, wakes) = Wakes::counted();
         let mut cx = Context::from_waker(&waker);
         // Nine deadlines are taken back in time, as those of requests that come.
         for _ in 0..9 {
@@ -311,21 +300,20 @@ mod tests {
             tokio::time::advance(SECOND).await;
             drop(signs.asked());
         }
-        assert_eq!(woken.0.load(Ordering::SeqCst), 0, "the runtime was told once");
+        assert_eq!(wakes.count(), 0, "the runtime was told once");
         assert!(patience.poll_end(&mut cx).is_pending());
         tokio::time::advance(2 * SECOND).await;
-        assert_eq!(woken.0.load(Ordering::SeqCst), 1, "the first deadline, which counts no more");
+        assert_eq!(wakes.count(), 1, "the first deadline, which counts no more");
         assert!(patience.poll_end(&mut cx).is_pending());
         tokio::time::advance(9 * SECOND).await;
-        assert_eq!(woken.0.load(Ordering::SeqCst), 2);
+        assert_eq!(wakes.count(), 2);
         assert!(patience.poll_end(&mut cx).is_ready());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_task_that_has_used_up_its_turn_is_woken_nevertheless() {
         let (mut patience, _signs) = patience(SECOND, SECOND);
-        let woken = Arc::new(Woken::default());
-        let waker = Waker::from(woken.clone());
+        let (waker, wakes) = Wakes::counted();
         while tokio::task::coop::has_budget_remaining() {
             tokio::task::coop::consume_budget().await;
         }
@@ -334,9 +322,9 @@ mod tests {
         // In its next turn it is asked again, and by then its timer has to be set.
         tokio::task::yield_now().await;
         assert!(patience.poll_end(&mut cx).is_pending());
-        let before = woken.0.load(Ordering::SeqCst);
+        let before = wakes.count();
         tokio::time::advance(2 * SECOND).await;
-        assert_eq!(woken.0.load(Ordering::SeqCst), before + 1);
+        assert_eq!(wakes.count(), before + 1);
     }
 
     #[tokio::test(start_paused = true)]

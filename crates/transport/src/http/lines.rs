@@ -25,7 +25,7 @@ impl HeaderLines {
 
     /// Adds a header whose value is a text; reports whether a header can have such a value.
     pub fn add_text(&mut self, name: &HeaderName, value: &str) -> bool {
-        let is_legal = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+        let is_legal = is_text(value.as_bytes());
         if is_legal {
             self.line(name.as_str(), value.as_bytes());
         }
@@ -60,32 +60,14 @@ impl fmt::Debug for HeaderLines {
     }
 }
 
-/// Writes a number, for which the machinery that formats would be much ado.
-pub(super) fn push_number(out: &mut Vec<u8>, mut number: usize) {
-    let begin = out.len();
-    loop {
-        // What a division by ten leaves is a digit.
-        out.push(b'0' + (number % 10) as u8);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.get_mut(begin..).unwrap_or_default().reverse();
+/// Reports whether a value is nothing but printable ASCII.
+pub(super) fn is_text(value: &[u8]) -> bool {
+    value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_number_is_written_behind_what_is_there() {
-        for number in [0, 7, 10, 99, 100, 8192, usize::MAX] {
-            let mut out = b"x: ".to_vec();
-            push_number(&mut out, number);
-            assert_eq!(out, format!("x: {number}").into_bytes());
-        }
-    }
 
     #[test]
     fn a_text_that_would_begin_another_line_is_not_written() {

@@ -13,7 +13,7 @@ use super::client::HttpRequest;
 use super::error::{HttpError, Reach};
 use super::framing::Framing;
 use super::head::{self, Head};
-use super::lines;
+use super::lines::HeaderLines;
 use crate::dial::{Dialer, Form, Stream, Tunnel};
 use crate::url::Url;
 
@@ -67,7 +67,7 @@ impl Link {
         let proxied = match form {
             Form::Origin => None,
             Form::Proxied(proxy) => {
-                let mut lines = lines::HeaderLines::default();
+                let mut lines = HeaderLines::default();
                 if let Some(credentials) = proxy.authorization() {
                     lines.add(&http::header::PROXY_AUTHORIZATION, &credentials);
                 }
@@ -123,7 +123,7 @@ impl Link {
         }
         if head::says_length(&request.method, &request.body) {
             out.extend_from_slice(b"content-length: ");
-            lines::push_number(out, request.body.len());
+            out.extend_from_slice(itoa::Buffer::new().format(request.body.len()).as_bytes());
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(b"\r\n");

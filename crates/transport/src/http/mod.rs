@@ -8,6 +8,8 @@ mod framing;
 mod head;
 mod lines;
 mod link;
+#[cfg(test)]
+mod nearly;
 mod pool;
 mod response_headers;
 

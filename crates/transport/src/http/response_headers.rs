@@ -4,6 +4,8 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName};
 
+use super::lines::is_text;
+
 /// The headers of a response, as the server wrote them.
 ///
 /// Whoever gets a response looks for two or three of them, and finds those sooner in a short list than all would be in a
@@ -38,8 +40,7 @@ impl ResponseHeaders {
 
     /// Returns the value of a header if it is nothing but printable ASCII, the first one if there are several.
     pub fn get_text(&self, name: &HeaderName) -> Option<&str> {
-        let is_text = |value: &&[u8]| value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-        std::str::from_utf8(self.get(name).filter(is_text)?).ok()
+        std::str::from_utf8(self.get(name).filter(|value| is_text(value))?).ok()
     }
 
     /// Returns all values of a header, in order.

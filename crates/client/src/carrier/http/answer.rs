@@ -211,6 +211,8 @@ mod tests {
                 "redirects to `https://elsewhere.example/`",
             ),
             (308, &[], InSession::No, "does not say where to"),
+            (301, &[], InSession::No, "reach: NotReached"),
+            (303, &[], InSession::No, "reach: MayHaveReached"),
             (408, &[], InSession::No, "Refused(Loss { reach: MayHaveReached"),
             (429, &[], InSession::No, "Refused(Loss { reach: NotReached"),
             (500, &[JSON], InSession::No, "Refused(Loss { reach: MayHaveReached, kind: Status { status: 500"),

@@ -8,6 +8,7 @@ mod counted;
 pub mod dial;
 #[cfg(feature = "dial")]
 pub mod http;
+pub mod http1;
 mod lines;
 mod memory;
 mod mock;

@@ -7,7 +7,6 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use trunkline_protocol::Refusal;
 
-use super::hush;
 use crate::core::Core;
 use crate::metrics::process::Present;
 use crate::unanswered::Reserved;
@@ -110,7 +109,7 @@ where
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
         loop {
-            let frame = match hush::poll_frame(body.as_mut(), cx) {
+            let frame = match body.as_mut().poll_frame(cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let deadline = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));

@@ -19,6 +19,7 @@ use trunkline_session::Principal;
 use super::auth::Challenge;
 use super::body::{self, ResponseBody};
 use super::carry::{Wakes, first_event};
+use super::connection::RequestBody;
 use super::cors;
 use super::guard::{self, Foreign};
 use super::heads::Heads;
@@ -124,7 +125,7 @@ impl HttpService {
     pub fn in_place(
         &self,
     ) -> impl hyper::service::Service<
-        Request<hyper::body::Incoming>,
+        Request<RequestBody>,
         Response = Response<ResponseBody>,
         Error = Infallible,
         Future: Send,

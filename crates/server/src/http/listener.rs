@@ -2,34 +2,22 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 
-use super::attended::attended;
+use super::connection::{Connection, RequestBody, Socket, Stream};
 use super::endpoint::HttpService;
-use super::hush::Hushed;
-use super::patience::{Patience, Signs};
-use super::peer::{Introduced, PeerInfo};
-use super::socket::{Socket, Stream};
+use super::peer::PeerInfo;
 use super::tls::Tls;
-use crate::limits::Limits;
 use crate::shutdown::Shutdown;
-
-/// The largest head of a request, and how much of a body is read at a time.
-const MOST_HEAD: usize = 64 << 10;
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +41,7 @@ pub async fn serve<S, B>(
     grace: Duration,
 ) -> io::Result<Drained>
 where
-    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+    S: hyper::service::Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -78,6 +66,8 @@ where
             Some(_) = connections.join_next() => continue,
             permit = room.clone().acquire_owned() => permit,
         };
+        // Nobody ever closes it.
+        let Ok(permit) = permit else { break };
         let accepted = tokio::select! {
             biased;
             () = shutdown.draining() => break,
@@ -94,16 +84,19 @@ where
         };
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
         let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
-        let service = Introduced { service: service.clone(), peer: core.env.reads_headers().then_some(peer) };
+        let peer = core.env.reads_headers().then_some(peer);
+        let connection = Connection::new(service.clone(), peer, &limits, shutdown.clone());
         let (shutdown, limits) = (shutdown.clone(), limits.clone());
         let (acceptor, unread) = (acceptor.clone(), core.unread.holding());
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
             if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let (signs, held) = (Signs::default(), (permit, seat));
-                let socket = Socket::new(stream, limits.write_within, unread, signs.clone(), held);
-                connection(socket, service, signs, &shutdown, &limits).await;
+                let held = Held { _permit: permit, _seat: seat };
+                let socket = Socket::new(stream, limits.write_within, unread, held);
+                if let Err(error) = connection.serve(socket).await {
+                    tracing::debug!(%error, "a connection ended early");
+                }
             }
         });
     }
@@ -183,44 +176,11 @@ async fn secure(
     }
 }
 
-async fn connection<S, B, H>(
-    socket: Socket<H>,
-    service: S,
-    signs: Signs,
-    shutdown: &Shutdown,
-    limits: &Limits,
-) where
-    S: hyper::service::Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
-    B: Body + 'static,
-    H: Send + Unpin + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let mut patience = Patience::new(limits, signs.clone());
-    let mut builder = http1::Builder::new();
-    builder.max_headers(100).max_header_size(MOST_HEAD).max_buf_size(MOST_HEAD);
-    let service = attended(service, signs);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(socket), service).with_upgrades());
-    let mut draining = pin!(shutdown.draining());
-    let (mut is_watching, mut is_ending) = (false, false);
-    let mut hushed = Hushed::default();
-    let ended = std::future::poll_fn(|cx| {
-        // The task's waker stays the same, so that asking once to be woken is enough.
-        if !is_watching || (!is_ending && shutdown.is_draining()) {
-            is_watching = true;
-            is_ending = draining.as_mut().poll(cx).is_ready();
-            if is_ending {
-                served.as_mut().graceful_shutdown();
-            }
-        }
-        match served.as_mut().poll(&mut Context::from_waker(hushed.waker(cx.waker()))) {
-            Poll::Pending => patience.poll_end(cx).map(|()| Ok(())),
-            ended => ended,
-        }
-    })
-    .await;
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
+/// What a connection holds until its socket is closed.
+#[derive(Debug)]
+pub(super) struct Held {
+    _permit: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 /// How many connections each address has.

@@ -2,28 +2,25 @@
 //! WebSocket.
 
 mod accept;
-mod attended;
 mod auth;
 mod beside;
 mod body;
 mod carry;
+mod connection;
 mod cookie;
 mod cors;
 mod endpoint;
 mod guard;
 mod heads;
-mod hush;
 mod legacy;
 mod listener;
 mod modern;
 mod options;
-mod patience;
 mod peer;
 mod port_file;
 mod refused;
 #[cfg(feature = "axum")]
 mod router;
-mod socket;
 mod sse_pair;
 mod standing;
 mod stream;
@@ -34,6 +31,7 @@ mod websocket;
 
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};
 pub use self::body::ResponseBody;
+pub use self::connection::RequestBody;
 pub use self::cookie::CookieSessions;
 pub use self::endpoint::HttpService;
 pub use self::guard::AllowList;

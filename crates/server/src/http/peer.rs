@@ -1,4 +1,3 @@
-use http::Request;
 use http::request::Parts;
 use trunkline_protocol::Refusal;
 
@@ -33,29 +32,5 @@ impl Inner {
         }
         let peer = parts.extensions.get::<PeerInfo>().copied().unwrap_or(self.options.unknown_peer);
         sources.read(&parts.headers, peer.is_private())
-    }
-}
-
-/// A service that tells each request of what its connection is.
-#[derive(Clone, Debug)]
-pub(super) struct Introduced<S> {
-    pub(super) service: S,
-    /// `None` where nobody would look, since an extension costs every request an allocation.
-    pub(super) peer: Option<PeerInfo>,
-}
-
-impl<S, B> hyper::service::Service<Request<B>> for Introduced<S>
-where
-    S: hyper::service::Service<Request<B>>,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn call(&self, mut request: Request<B>) -> Self::Future {
-        if let Some(peer) = self.peer {
-            request.extensions_mut().insert(peer);
-        }
-        self.service.call(request)
     }
 }

@@ -1,7 +1,8 @@
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
     UPGRADE,
@@ -10,14 +11,18 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
 use trunkline_transport::{Closing, Party, WebSocketChannel, accept_key};
 
 use super::body::ResponseBody;
+use super::connection::Handover;
 use super::endpoint::Inner;
 use crate::channel::ChannelServer;
+use crate::core::Core;
+use crate::env::Env;
 use crate::tally::Tally;
 use crate::unread::Cut;
 
@@ -82,8 +87,12 @@ impl Inner {
         }
         let key = key(&parts.headers)?;
         let subprotocol = subprotocol(&parts.headers)?;
-        // Only the listener knows how to hand a connection over.
-        let upgrade = parts.extensions.get::<OnUpgrade>().ok_or(Refusal::UPGRADE_REQUIRED)?.clone();
+        // Only the listener knows how to hand a connection over: ours, or one of hyper's that the endpoint is mounted in.
+        let ours = parts.extensions.get::<Handover>().cloned();
+        let theirs = parts.extensions.get::<OnUpgrade>().cloned();
+        if ours.is_none() && theirs.is_none() {
+            return Err(Refusal::UPGRADE_REQUIRED);
+        }
         if self.core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
@@ -92,28 +101,44 @@ impl Inner {
         let core = self.core.clone();
         self.sockets.spawn(async move {
             let _share = share;
-            let Ok(upgraded) = upgrade.await else { return };
-            let limit = core.limits.message_bytes;
-            let channel = WebSocketChannel::new(TokioIo::new(upgraded), Party::Server, limit).await;
-            let mut server = ChannelServer::new(core, principal, channel).with_env(env).owned();
-            let mut closing = Closing::GoingAway;
-            if let Err(error) = (&mut server).await {
-                tracing::debug!(%error, "a WebSocket ended");
-                if Cut::is(&error) {
-                    // It does not read, and what it has not read is to go.
-                    return;
-                }
-                if error.kind() == io::ErrorKind::QuotaExceeded {
-                    closing = Closing::Busy;
-                }
+            if let Some(ours) = ours {
+                let Some((socket, ahead)) = ours.taken().await else { return };
+                serve(core, socket, ahead, principal, env).await;
+            } else if let Some(theirs) = theirs {
+                let Ok(upgraded) = theirs.await else { return };
+                serve(core, TokioIo::new(upgraded), Bytes::new(), principal, env).await;
             }
-            // Nobody will read an answer any more.
-            server.abandon();
-            let closing = server.channel_mut().close(closing);
-            let _ = tokio::time::timeout(CLOSE_WITHIN, closing).await;
         });
         Ok(switched(&accept_key(key), subprotocol))
     }
+}
+
+/// Serves a connection that was taken over until it ends.
+async fn serve(
+    core: Arc<Core>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ahead: Bytes,
+    principal: Principal,
+    env: Env,
+) {
+    let limit = core.limits.message_bytes;
+    let channel = WebSocketChannel::with_bytes(stream, ahead, Party::Server, limit).await;
+    let mut server = ChannelServer::new(core, principal, channel).with_env(env).owned();
+    let mut closing = Closing::GoingAway;
+    if let Err(error) = (&mut server).await {
+        tracing::debug!(%error, "a WebSocket ended");
+        if Cut::is(&error) {
+            // It does not read, and what it has not read is to go.
+            return;
+        }
+        if error.kind() == io::ErrorKind::QuotaExceeded {
+            closing = Closing::Busy;
+        }
+    }
+    // Nobody will read an answer any more.
+    server.abandon();
+    let closing = server.channel_mut().close(closing);
+    let _ = tokio::time::timeout(CLOSE_WITHIN, closing).await;
 }
 
 fn switched(accept: &str, subprotocol: Option<&'static str>) -> Response<ResponseBody> {

@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::ending::{Ended, Ending};
 use super::error::{HttpError, Reach};
-use super::framing::{Framing, Taken};
 use super::link::Link;
 use super::pool::Pool;
 use crate::dial::Stream;
+use crate::http1::{Framing, Taken};
 
 /// The body of a response, read as it arrives.
 ///

@@ -1,7 +1,7 @@
 use std::task::{Context, Poll, Waker};
 
-use super::framing::{Framing, Taken};
 use super::link::Link;
+use crate::http1::{Framing, Taken};
 
 /// A response that has said all that matters, and whose end is still on its way.
 ///

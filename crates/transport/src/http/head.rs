@@ -6,14 +6,8 @@ use bytes::BytesMut;
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
-use super::framing::Framing;
 use super::response_headers::ResponseHeaders;
-
-/// The head of a response, all together.
-pub(super) const MOST_HEAD_BYTES: usize = 64 * 1024;
-
-/// The number of headers of a response.
-const MOST_HEADERS: usize = 100;
+use crate::http1::{Chunk, Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -36,7 +30,7 @@ pub(super) fn says_length(method: &Method, body: &[u8]) -> bool {
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<Head>, String> {
-    let Some(length) = end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
+    let Some(length) = head_end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
         *looked_at = buffer.len();
         return if buffer.len() > MOST_HEAD_BYTES { Err(too_large()) } else { Ok(None) };
     };
@@ -53,7 +47,7 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or_else(|| "it has no status".to_owned())?;
     let headers = ResponseHeaders::new(head.clone(), response.headers);
-    let framing = Framing::of(status, version, &headers)?;
+    let framing = framing(status, version, &headers)?;
     let keeps_alive = version == Version::HTTP_11
         && framing != Framing::UntilClose
         && status != StatusCode::SWITCHING_PROTOCOLS
@@ -62,15 +56,28 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
     Ok(Some(Head { status, headers, framing, keeps_alive }))
 }
 
-/// Finds the end of a head, which is an empty line.
-fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
-    let from = looked_at.saturating_sub(3);
-    let new = bytes.get(from..)?;
-    memchr::memchr_iter(b'\n', new).find_map(|at| match new.get(at + 1..)? {
-        [b'\n', ..] => Some(from + at + 2),
-        [b'\r', b'\n', ..] => Some(from + at + 3),
-        _ => None,
-    })
+/// Reads from a head how the body ends.
+///
+/// # Errors
+/// A sentence that says what is wrong: two readers could find the end in two places.
+fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> Result<Framing, String> {
+    if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        return Ok(Framing::Length(0));
+    }
+    let mut codings = headers.get_all(&TRANSFER_ENCODING);
+    if let Some(coding) = codings.next() {
+        let is_chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
+            return Err("the body is encoded in a way that nobody asked for".to_owned());
+        }
+        return Ok(Framing::Chunked(Chunk::Size));
+    }
+    let mut lengths = headers.get_all(&CONTENT_LENGTH).map(read_length);
+    let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
+    match first.filter(|first| lengths.all(|other| other == Some(*first))) {
+        Some(length) => Ok(Framing::Length(length)),
+        None => Err("it does not say how long the body is".to_owned()),
+    }
 }
 
 /// Reports whether the server closes the connection behind the response.
@@ -97,10 +104,53 @@ fn too_large() -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, HeaderValue};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http::nearly::nearly;
+    use crate::http1::nearly::nearly;
+
+    #[test]
+    fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {
+        type Headers = &'static [(&'static str, &'static str)];
+        let chunked = Some(Framing::Chunked(Chunk::Size));
+        let table: &[(u16, Headers, Option<Framing>)] = &[
+            (200, &[], Some(Framing::UntilClose)),
+            (200, &[("content-length", "5")], Some(Framing::Length(5))),
+            (200, &[("content-length", "5"), ("content-length", "5")], Some(Framing::Length(5))),
+            (200, &[("content-length", "5"), ("content-length", "6")], None),
+            (200, &[("content-length", "5, 5")], None),
+            (200, &[("content-length", "+5")], None),
+            (200, &[("content-length", "")], None),
+            (200, &[("content-length", "99999999999999999999999")], None),
+            (200, &[("transfer-encoding", "Chunked")], chunked.clone()),
+            (200, &[("transfer-encoding", "chunked"), ("content-length", "5")], chunked),
+            (200, &[("transfer-encoding", "gzip, chunked")], None),
+            (200, &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")], None),
+            (200, &[("transfer-encoding", "xchunked")], None),
+            (204, &[("content-length", "5")], Some(Framing::Length(0))),
+            (304, &[("transfer-encoding", "chunked")], Some(Framing::Length(0))),
+            (101, &[], Some(Framing::Length(0))),
+        ];
+        for (status, headers, expected) in table {
+            let pairs = headers.iter().map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
+            let map: HeaderMap = {
+                let mut map = HeaderMap::new();
+                pairs.for_each(|(name, value): (http::HeaderName, _)| {
+                    map.append(name, value);
+                });
+                map
+            };
+            let status = StatusCode::from_u16(*status).unwrap();
+            assert_eq!(
+                framing(status, Version::HTTP_11, &(&map).into()).ok(),
+                *expected,
+                "{status} {headers:?}"
+            );
+        }
+        let old = HeaderMap::from_iter([(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))]);
+        assert!(framing(StatusCode::OK, Version::HTTP_10, &(&old).into()).is_err());
+    }
 
     fn read(text: &str) -> Result<Option<(Head, String)>, String> {
         let mut buffer = BytesMut::from(text);

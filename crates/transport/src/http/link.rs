@@ -6,25 +6,16 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
-use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
+use tokio::io::AsyncWrite as _;
 use tokio::task::unconstrained;
 
 use super::client::HttpRequest;
 use super::error::{HttpError, Reach};
-use super::framing::Framing;
 use super::head::{self, Head};
 use super::lines::HeaderLines;
 use crate::dial::{Dialer, Form, Stream, Tunnel};
+use crate::http1::{COPIED_BYTES, Framing, Intake};
 use crate::url::Url;
-
-/// What a read asks for at least, and the room that a connection keeps for it.
-const READ_BYTES: usize = 8 * 1024;
-
-/// What a read asks for at most, however much the server has to say.
-const MOST_READ_BYTES: usize = 128 * 1024;
-
-/// A body up to this is copied behind its head, which is cheaper than to write from two places.
-const COPIED_BYTES: usize = 8 * 1024;
 
 /// Responses before the real one, such as `100 Continue`.
 const MOST_INTERIM: usize = 16;
@@ -34,12 +25,7 @@ const MOST_INTERIM: usize = 16;
 /// It has no task of its own: whoever waits for the response reads it, so that nobody has to be woken in between.
 pub(crate) struct Link {
     stream: Stream,
-    /// What was read and belongs to nobody yet.
-    incoming: BytesMut,
-    /// What the next read asks for.
-    read_bytes: usize,
-    /// Whether more room was made than the next response most likely needs.
-    has_grown: bool,
+    incoming: Intake,
     /// The head of the request, and its body if that is small.
     outgoing: Vec<u8>,
     /// What a request needs to go through a proxy that reads it.
@@ -74,13 +60,12 @@ impl Link {
                 Some(Proxied { origin: origin.origin(), credentials: lines.as_bytes().to_vec() })
             }
         };
-        let (incoming, outgoing) = (BytesMut::new(), Vec::new());
-        Ok(Box::new(Self { stream, incoming, read_bytes: READ_BYTES, has_grown: false, outgoing, proxied }))
+        Ok(Box::new(Self { stream, incoming: Intake::default(), outgoing: Vec::new(), proxied }))
     }
 
     /// Sends a request and waits for the head of its response.
     pub(super) async fn send(&mut self, request: &HttpRequest, used: Used) -> Result<Head, Failed> {
-        self.read_bytes = READ_BYTES;
+        self.incoming.begin();
         self.write_head(request);
         let is_copied = request.body.len() <= COPIED_BYTES;
         if is_copied {
@@ -206,7 +191,7 @@ impl Link {
 
     fn poll_head(&mut self, cx: &mut Context<'_>, exchange: &mut Sending) -> Poll<Result<Head, Wrong>> {
         loop {
-            match head::take(&mut self.incoming, &mut exchange.looked_at).map_err(Wrong::Malformed)? {
+            match head::take(self.incoming.buffer(), &mut exchange.looked_at).map_err(Wrong::Malformed)? {
                 Some(head) if is_interim(head.status) => {
                     exchange.interim += 1;
                     if exchange.interim > MOST_INTERIM {
@@ -224,40 +209,24 @@ impl Link {
         }
     }
 
-    /// Reads more; zero means that nothing will come any more. What is certainly to come is read into one place.
+    /// Reads more; zero means that nothing will come any more.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>, expected: u64) -> Poll<io::Result<usize>> {
-        let expected = usize::try_from(expected).unwrap_or(usize::MAX).saturating_sub(self.incoming.len());
-        let wanted = expected.clamp(self.read_bytes, MOST_READ_BYTES);
-        // What is left behind the last message is room too, and most of the time enough.
-        let room = self.incoming.capacity() - self.incoming.len();
-        if room < wanted / 2 || room < expected.min(MOST_READ_BYTES) {
-            self.incoming.reserve(wanted);
-            self.has_grown |= self.incoming.capacity() > 2 * READ_BYTES;
-        }
-        let room = self.incoming.capacity() - self.incoming.len();
-        let count = ready!(pin!(self.stream.read_buf(&mut self.incoming)).poll(cx))?;
-        if count == room {
-            self.read_bytes = (self.read_bytes * 2).min(MOST_READ_BYTES);
-        }
-        Poll::Ready(Ok(count))
+        self.incoming.poll_fill(&mut self.stream, cx, expected)
     }
 
     /// Gives back the room that a large response needed, since a connection may rest for long.
     pub(super) fn rest(&mut self) {
-        if self.has_grown && self.incoming.is_empty() {
-            self.incoming = BytesMut::new();
-            self.has_grown = false;
-        }
+        self.incoming.rest();
     }
 
     /// Returns what was read and belongs to nobody yet.
     pub(super) fn incoming(&mut self) -> &mut BytesMut {
-        &mut self.incoming
+        self.incoming.buffer()
     }
 
     /// Takes the connection out, with what was read ahead, after a response that has switched protocols.
     pub(crate) fn into_stream(self) -> (Stream, Bytes) {
-        (self.stream, self.incoming.freeze())
+        (self.stream, self.incoming.into_bytes())
     }
 }
 
@@ -307,6 +276,6 @@ fn is_interim(status: StatusCode) -> bool {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("incoming", &self.incoming.len()).finish_non_exhaustive()
+        f.debug_struct("Link").field("incoming", &self.incoming).finish_non_exhaustive()
     }
 }

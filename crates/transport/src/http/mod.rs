@@ -4,12 +4,9 @@ mod body;
 mod client;
 mod ending;
 mod error;
-mod framing;
 mod head;
 mod lines;
 mod link;
-#[cfg(test)]
-mod nearly;
 mod pool;
 mod response_headers;
 

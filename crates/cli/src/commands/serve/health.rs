@@ -5,11 +5,10 @@ use futures_util::future::Either;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use serde_json::{Map, Value, json};
 use trunkline_server::Metrics;
-use trunkline_server::http::{HttpService, ResponseBody};
+use trunkline_server::http::{HttpService, RequestBody, ResponseBody};
 
 use super::gateway::Gateway;
 use crate::signals::Departure;
@@ -103,11 +102,11 @@ impl Probes {
 pub(super) fn beside(
     endpoint: HttpService,
     probes: Probes,
-) -> impl Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible, Future: Send>
+) -> impl Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible, Future: Send>
 + Clone
 + Send {
     let messages = endpoint.in_place();
-    service_fn(move |request: Request<Incoming>| {
+    service_fn(move |request: Request<RequestBody>| {
         if !probes.knows(request.uri().path()) {
             return Either::Left(messages.call(request));
         }
@@ -125,12 +124,12 @@ pub(super) struct ProbesAlone {
     pub(super) probes: Probes,
 }
 
-impl Service<Request<Incoming>> for ProbesAlone {
+impl Service<Request<RequestBody>> for ProbesAlone {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Ready<Result<Response<ResponseBody>, Infallible>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<RequestBody>) -> Self::Future {
         let (parts, _) = request.into_parts();
         let answer = self.guard.refuse_stranger(&parts).unwrap_or_else(|| {
             if self.probes.knows(parts.uri.path()) {

@@ -1,10 +1,6 @@
-//! Where the body of a response ends (RFC 9112, sections 6 and 7).
+//! Where a body ends (RFC 9112, sections 6 and 7).
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{StatusCode, Version};
-
-use super::response_headers::ResponseHeaders;
 
 /// The longest line that says how long a chunk is, whatever else it says.
 const MOST_CHUNK_LINE: usize = 1024;
@@ -17,7 +13,7 @@ const MOST_DIGITS: usize = 15;
 
 /// What is left of a body, and how its end is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// So many bytes are left.
     Length(u64),
     /// The body comes in chunks, of which the last is empty.
@@ -28,7 +24,7 @@ pub(super) enum Framing {
 
 /// Where in a chunk a body is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub enum Chunk {
     /// Before the line that says its length.
     Size,
     /// Within it; so many bytes are left.
@@ -43,7 +39,7 @@ pub(super) enum Chunk {
 
 /// What a buffer holds of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub enum Taken {
     /// Some of it, never nothing.
     Data(Bytes),
     /// Not enough to say.
@@ -53,36 +49,8 @@ pub(super) enum Taken {
 }
 
 impl Framing {
-    /// Reads from a head how the body ends.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong: two readers could find the end in two places.
-    pub(super) fn of(
-        status: StatusCode,
-        version: Version,
-        headers: &ResponseHeaders,
-    ) -> Result<Self, String> {
-        if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-            return Ok(Self::Length(0));
-        }
-        let mut codings = headers.get_all(&TRANSFER_ENCODING);
-        if let Some(coding) = codings.next() {
-            let is_chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
-            if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
-                return Err("the body is encoded in a way that nobody asked for".to_owned());
-            }
-            return Ok(Self::Chunked(Chunk::Size));
-        }
-        let mut lengths = headers.get_all(&CONTENT_LENGTH).map(read_length);
-        let Some(first) = lengths.next() else { return Ok(Self::UntilClose) };
-        match first.filter(|first| lengths.all(|other| other == Some(*first))) {
-            Some(length) => Ok(Self::Length(length)),
-            None => Err("it does not say how long the body is".to_owned()),
-        }
-    }
-
     /// Returns the least number of bytes that are still to come.
-    pub(super) fn at_least(&self) -> u64 {
+    pub fn at_least(&self) -> u64 {
         match self {
             Self::Length(left) | Self::Chunked(Chunk::Data(left)) => *left,
             Self::Chunked(_) | Self::UntilClose => 0,
@@ -90,7 +58,7 @@ impl Framing {
     }
 
     /// Reports whether the body is over, as far as that does not need the end of the connection.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         matches!(self, Self::Length(0) | Self::Chunked(Chunk::Over))
     }
 
@@ -98,7 +66,7 @@ impl Framing {
     ///
     /// # Errors
     /// A sentence that says what is wrong.
-    pub(super) fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
+    pub fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
         match self {
             Self::Length(0) => Ok(Taken::End),
             Self::Length(left) => Ok(take_of(left, buffer)),
@@ -175,61 +143,18 @@ fn read_size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// Reads `Content-Length`, which is nothing but digits.
-fn read_length(value: &[u8]) -> Option<u64> {
+/// Reads the value of `Content-Length`, which is nothing but digits.
+pub fn read_length(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, HeaderValue};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http::nearly::nearly;
-
-    #[test]
-    fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {
-        type Headers = &'static [(&'static str, &'static str)];
-        let chunked = Some(Framing::Chunked(Chunk::Size));
-        let table: &[(u16, Headers, Option<Framing>)] = &[
-            (200, &[], Some(Framing::UntilClose)),
-            (200, &[("content-length", "5")], Some(Framing::Length(5))),
-            (200, &[("content-length", "5"), ("content-length", "5")], Some(Framing::Length(5))),
-            (200, &[("content-length", "5"), ("content-length", "6")], None),
-            (200, &[("content-length", "5, 5")], None),
-            (200, &[("content-length", "+5")], None),
-            (200, &[("content-length", "")], None),
-            (200, &[("content-length", "99999999999999999999999")], None),
-            (200, &[("transfer-encoding", "Chunked")], chunked.clone()),
-            (200, &[("transfer-encoding", "chunked"), ("content-length", "5")], chunked),
-            (200, &[("transfer-encoding", "gzip, chunked")], None),
-            (200, &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")], None),
-            (200, &[("transfer-encoding", "xchunked")], None),
-            (204, &[("content-length", "5")], Some(Framing::Length(0))),
-            (304, &[("transfer-encoding", "chunked")], Some(Framing::Length(0))),
-            (101, &[], Some(Framing::Length(0))),
-        ];
-        for (status, headers, expected) in table {
-            let pairs = headers.iter().map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
-            let map: HeaderMap = {
-                let mut map = HeaderMap::new();
-                pairs.for_each(|(name, value): (http::HeaderName, _)| {
-                    map.append(name, value);
-                });
-                map
-            };
-            let status = StatusCode::from_u16(*status).unwrap();
-            assert_eq!(
-                Framing::of(status, Version::HTTP_11, &(&map).into()).ok(),
-                *expected,
-                "{status} {headers:?}"
-            );
-        }
-        let old = HeaderMap::from_iter([(TRANSFER_ENCODING, HeaderValue::from_static("chunked"))]);
-        assert!(Framing::of(StatusCode::OK, Version::HTTP_10, &(&old).into()).is_err());
-    }
+    use crate::http1::nearly::nearly;
 
     /// Reads a body that arrives in pieces of a length; `None` is what is wrong with it, or that it has no end.
     fn read(body: &[u8], piece: usize) -> Option<(Vec<u8>, Vec<u8>)> {

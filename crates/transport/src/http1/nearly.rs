@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// Makes texts of which a few bytes are others than in one that is right.
-pub(super) fn nearly(
+pub(crate) fn nearly(
     right: &'static [&'static [u8]],
     others: &'static [u8],
 ) -> impl Strategy<Value = Vec<u8>> {

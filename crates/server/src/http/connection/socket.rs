@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-use super::patience::Signs;
+use crate::http::listener::Held;
 use crate::metrics::process;
 use crate::unread::Holding;
 
@@ -17,29 +17,22 @@ use crate::unread::Holding;
 ///
 /// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it. What
 /// such peers leave unread is held to a bound for all of them, and that may break it sooner.
-pub(super) struct Socket<H> {
+pub(in crate::http) struct Socket {
     stream: Stream,
     write_within: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
     unread: Holding,
-    signs: Signs,
-    _held: H,
+    _held: Held,
 }
 
-pub(super) enum Stream {
+pub(in crate::http) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl<H> Socket<H> {
-    pub(super) fn new(
-        stream: Stream,
-        write_within: Duration,
-        unread: Holding,
-        signs: Signs,
-        held: H,
-    ) -> Self {
-        Self { stream, write_within, stuck: None, unread, signs, _held: held }
+impl Socket {
+    pub(in crate::http) fn new(stream: Stream, write_within: Duration, unread: Holding, held: Held) -> Self {
+        Self { stream, write_within, stuck: None, unread, _held: held }
     }
 
     /// Counts what a write has left over of what was to be written, and passes on how it went.
@@ -49,7 +42,6 @@ impl<H> Socket<H> {
         written: Poll<io::Result<usize>>,
         offered: impl Fn() -> usize,
     ) -> Poll<io::Result<usize>> {
-        self.signs.said();
         match &written {
             Poll::Pending => {
                 if let Err(cut) = self.unread.wait(offered(), cx.waker()) {
@@ -70,11 +62,9 @@ impl<H> Socket<H> {
             // Nearly always there is nothing to drop.
             if self.stuck.is_some() {
                 self.stuck = None;
-                self.signs.is_stuck(false);
             }
             return written;
         }
-        self.signs.is_stuck(true);
         let within = self.write_within;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
         std::task::ready!(stuck.as_mut().poll(cx));
@@ -92,23 +82,18 @@ macro_rules! each {
     };
 }
 
-impl<H: Unpin> AsyncRead for Socket<H> {
+impl AsyncRead for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buffer.filled().len();
-        let read = each!(this, stream => Pin::new(stream).poll_read(cx, buffer));
-        if buffer.filled().len() > before {
-            this.signs.heard();
-        }
-        read
+        each!(this, stream => Pin::new(stream).poll_read(cx, buffer))
     }
 }
 
-impl<H: Unpin> AsyncWrite for Socket<H> {
+impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = each!(this, stream => Pin::new(stream).poll_write(cx, bytes));

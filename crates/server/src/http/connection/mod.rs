@@ -1,0 +1,296 @@
+//! One connection of the listener: HTTP/1.1, a request after the other, in one task.
+//!
+//! A request that is here with its body, and whose answer is ready, is one read and one write. Nothing is put aside in
+//! between: no task, no channel, no lock and no timer.
+
+mod body;
+mod handover;
+mod head;
+mod patience;
+mod reply;
+mod socket;
+mod wire;
+mod writing;
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
+use http_body::Body;
+use hyper::service::Service;
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::oneshot;
+
+use self::body::Loan;
+pub use self::body::RequestBody;
+pub(super) use self::handover::Handover;
+use self::handover::Taken;
+use self::head::{Head, Wrong};
+use self::patience::{Patience, Wait};
+use self::reply::{Ending, Length};
+pub(super) use self::socket::{Socket, Stream};
+use self::wire::Wire;
+use self::writing::Writing;
+use super::peer::PeerInfo;
+use crate::limits::Limits;
+use crate::shutdown::Shutdown;
+
+/// How long a peer may go on with a request that was answered before it was read. Closing at once would take the answer from
+/// it: the system breaks a connection on which something was left unread.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Whoever answers the requests of a connection, and how long they are waited for.
+pub(super) struct Connection<S> {
+    service: S,
+    /// What requests are told of the connection; `None` where nobody would look.
+    peer: Option<PeerInfo>,
+    patience: Patience,
+    shutdown: Shutdown,
+    draining: Pin<Box<OwnedNotified>>,
+    is_watching: bool,
+}
+
+/// Who has the connection while a request is answered.
+enum Held {
+    Here(Box<Wire>),
+    /// The body of the request, which is still coming.
+    Lent(Loan),
+}
+
+impl Held {
+    /// Takes the connection, whoever has it.
+    fn take(self) -> Option<Box<Wire>> {
+        match self {
+            Self::Here(wire) => Some(wire),
+            Self::Lent(loan) => loan.revoke(),
+        }
+    }
+
+    /// Polls for the end of the peer. Before the end of the body only its reader can tell.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::Lent(loan) = self
+            && let Some(wire) = loan.end()
+        {
+            *self = Self::Here(wire);
+        }
+        match self {
+            Self::Here(wire) => wire.poll_gone(cx),
+            Self::Lent(_) => Poll::Pending,
+        }
+    }
+}
+
+/// What a request says of its response.
+struct Asked {
+    is_head: bool,
+    version: Version,
+    keeps_alive: bool,
+    handover: Option<oneshot::Sender<Taken>>,
+}
+
+/// What becomes of a connection behind a response.
+enum Next {
+    Request,
+    End,
+    Handover(oneshot::Sender<Taken>),
+}
+
+impl<S, B> Connection<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    pub(super) fn new(service: S, peer: Option<PeerInfo>, limits: &Limits, shutdown: Shutdown) -> Self {
+        let (patience, draining) = (Patience::new(limits), Box::pin(shutdown.watch_draining()));
+        Self { service, peer, patience, shutdown, draining, is_watching: false }
+    }
+
+    /// Answers the requests of a connection until it ends.
+    pub(super) async fn serve(mut self, socket: Socket) -> io::Result<()> {
+        let mut wire = Box::new(Wire::new(socket));
+        loop {
+            let head = match poll_fn(|cx| self.poll_head(cx, &mut wire)).await {
+                Ok(Some(head)) => head,
+                Ok(None) => return Ok(()),
+                Err(wrong) => return refuse(&mut wire, wrong).await,
+            };
+            let (request, asked, held) = self.take(head, wire);
+            let Some((response, back)) = self.answer(request, held).await else { return Ok(()) };
+            wire = back;
+            let keeps_alive = asked.keeps_alive && !self.shutdown.is_draining();
+            match respond(&mut wire, response, Asked { keeps_alive, ..asked }).await? {
+                Next::Request => wire.rest(),
+                Next::End => return close(&mut wire).await,
+                Next::Handover(to) => {
+                    // Whoever wanted it may be gone by now.
+                    let _ = to.send(wire.into_socket());
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Waits for the head of the next request; `None` if it is not waited for any longer.
+    fn poll_head(&mut self, cx: &mut Context<'_>, wire: &mut Wire) -> Poll<Result<Option<Head>, Wrong>> {
+        if !std::mem::replace(&mut self.is_watching, true) {
+            // The task's waker stays the same, so that asking once to be woken is enough.
+            let _ = self.draining.as_mut().poll(cx);
+        }
+        let head = wire.poll_head(cx);
+        if head.is_ready() {
+            return head;
+        }
+        if wire.is_idle() && self.shutdown.is_draining() {
+            return Poll::Ready(Ok(None));
+        }
+        let wait = if wire.is_idle() { Wait::Request } else { Wait::Head };
+        self.patience.poll_end(cx, wait).map(|()| Ok(None))
+    }
+
+    /// Makes a request of a head and of what is here of its body.
+    fn take(&mut self, head: Head, mut wire: Box<Wire>) -> (Request<RequestBody>, Asked, Held) {
+        self.patience.asked();
+        let Head { mut parts, keeps_alive, upgrades, .. } = head;
+        let (is_head, version) = (parts.method == Method::HEAD, parts.version);
+        let mut asked = Asked { is_head, version, keeps_alive, handover: None };
+        if let Some(peer) = self.peer {
+            parts.extensions.insert(peer);
+        }
+        if upgrades {
+            let (sender, handover) = Handover::new();
+            parts.extensions.insert(handover);
+            asked.handover = Some(sender);
+        }
+        let (body, held) = match wire.take_whole_body() {
+            Some(bytes) => (RequestBody::whole(bytes), Held::Here(wire)),
+            None => {
+                let loan = Loan::new(wire);
+                (RequestBody::coming(loan.clone()), Held::Lent(loan))
+            }
+        };
+        (Request::from_parts(parts, body), asked, held)
+    }
+
+    /// Waits for the response to a request; `None` if the peer is gone before.
+    async fn answer(
+        &mut self,
+        request: Request<RequestBody>,
+        mut held: Held,
+    ) -> Option<(Response<B>, Box<Wire>)> {
+        let mut answer = pin!(self.service.call(request));
+        let response = poll_fn(|cx| {
+            if let Poll::Ready(Ok(response)) = answer.as_mut().poll(cx) {
+                return Poll::Ready(Some(response));
+            }
+            if held.poll_gone(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            self.patience.poll_end(cx, Wait::Response).map(|()| None)
+        })
+        .await?;
+        Some((response, held.take()?))
+    }
+}
+
+/// Writes a response, as fast as it is made and taken.
+async fn respond<B>(wire: &mut Wire, response: Response<B>, asked: Asked) -> io::Result<Next>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = response.into_parts();
+    let length = length(parts.status, &body, &asked);
+    let handover = asked.handover.filter(|_| parts.status == StatusCode::SWITCHING_PROTOCOLS);
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS && handover.is_none() {
+        return Err(io::Error::other("a connection was to be switched that nobody wants switched"));
+    }
+    let keeps_alive = asked.keeps_alive && wire.skip_body() && length != Length::UntilClose;
+    let ending = if keeps_alive || handover.is_some() { Ending::Keep } else { Ending::Close };
+    wire.begin(&parts, length, ending);
+    drop(parts);
+    let mut writing = Writing::new(length, asked.is_head);
+    let mut body = pin!(body);
+    poll_fn(|cx| poll_body(cx, wire, body.as_mut(), &mut writing)).await?;
+    Ok(match (handover, ending) {
+        (Some(to), _) => Next::Handover(to),
+        (None, Ending::Keep) if writing.is_whole() => Next::Request,
+        _ => Next::End,
+    })
+}
+
+/// Writes the body of a response and what is before it.
+fn poll_body<B>(
+    cx: &mut Context<'_>,
+    wire: &mut Wire,
+    mut body: Pin<&mut B>,
+    writing: &mut Writing,
+) -> Poll<io::Result<()>>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    loop {
+        let mut is_waiting = false;
+        while !writing.is_over && wire.has_room() && !is_waiting {
+            match body.as_mut().poll_frame(cx) {
+                Poll::Pending => is_waiting = true,
+                Poll::Ready(None) => writing.write::<B::Data>(wire, None),
+                Poll::Ready(Some(Ok(frame))) => {
+                    // There are trailers too, which nobody here sends.
+                    if let Ok(data) = frame.into_data() {
+                        writing.write(wire, Some(data));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(io::Error::other(error))),
+            }
+        }
+        std::task::ready!(wire.poll_flush(cx))?;
+        if writing.is_over {
+            return Poll::Ready(Ok(()));
+        }
+        if is_waiting {
+            wire.stand_by();
+            return wire.poll_gone(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+    }
+}
+
+/// Returns how long the body of a response is, and how that is told.
+fn length(status: StatusCode, body: &impl Body, asked: &Asked) -> Length {
+    if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        return Length::Without;
+    }
+    match body.size_hint().exact() {
+        Some(bytes) => Length::Known(bytes),
+        None if asked.version == Version::HTTP_11 => Length::Chunked,
+        None => Length::UntilClose,
+    }
+}
+
+/// Says what is wrong with a head, and ends the connection: where the next request would begin is not known.
+#[cold]
+async fn refuse(wire: &mut Wire, wrong: Wrong) -> io::Result<()> {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = wrong.status;
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    wire.begin(&parts, Length::Known(wrong.sentence.len() as u64), Ending::Close);
+    wire.say(wrong.sentence.as_bytes());
+    poll_fn(|cx| wire.poll_flush(cx)).await?;
+    wire.expect_anything();
+    close(wire).await
+}
+
+/// Ends a connection once its last response is written.
+async fn close(wire: &mut Wire) -> io::Result<()> {
+    poll_fn(|cx| wire.poll_close(cx)).await?;
+    if !wire.body().is_over() {
+        let _ = tokio::time::timeout(LINGER, poll_fn(|cx| wire.poll_discard(cx))).await;
+    }
+    Ok(())
+}

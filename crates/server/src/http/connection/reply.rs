@@ -1,0 +1,85 @@
+//! The heads of responses.
+
+use std::cell::RefCell;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::header::{CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
+use http::{StatusCode, response};
+
+/// How long the body of a response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// There is none and can be none, so that its length is not told either.
+    Without,
+    /// So many bytes.
+    Known(u64),
+    /// It comes in chunks.
+    Chunked,
+    /// It ends with the connection, for a peer that knows no chunks.
+    UntilClose,
+}
+
+/// What becomes of the connection behind a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Keep,
+    Close,
+}
+
+/// Writes the head of a response.
+pub(super) fn write(out: &mut Vec<u8>, parts: &response::Parts, length: Length, ending: Ending) {
+    if parts.status == StatusCode::OK {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    } else {
+        let reason = parts.status.canonical_reason().unwrap_or("Other");
+        for piece in ["HTTP/1.1 ", parts.status.as_str(), " ", reason, "\r\n"] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+    }
+    for (name, value) in &parts.headers {
+        // How the body ends is ours to say.
+        if name != CONTENT_LENGTH && name != TRANSFER_ENCODING && name != DATE {
+            line(out, name.as_str().as_bytes(), value.as_bytes());
+        }
+    }
+    match length {
+        Length::Known(bytes) => {
+            line(out, b"content-length", itoa::Buffer::new().format(bytes).as_bytes());
+        }
+        Length::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+        Length::Without | Length::UntilClose => {}
+    }
+    if ending == Ending::Close {
+        out.extend_from_slice(b"connection: close\r\n");
+    }
+    write_date(out);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    for piece in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(piece);
+    }
+}
+
+/// The last one of the year 9999, behind which a date cannot be written.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+thread_local! {
+    /// The line of the second that it was last asked in.
+    static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+}
+
+/// Writes when the response was made, which is worked out once a second.
+fn write_date(out: &mut Vec<u8>) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let second = since.as_secs().min(LAST_SECOND);
+    LAST.with_borrow_mut(|(last, text)| {
+        if *last != second {
+            *last = second;
+            let at = UNIX_EPOCH.checked_add(Duration::from_secs(second)).unwrap_or(UNIX_EPOCH);
+            *text = format!("date: {}\r\n", httpdate::fmt_http_date(at));
+        }
+        out.extend_from_slice(text.as_bytes());
+    });
+}

@@ -1,0 +1,91 @@
+use std::io;
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// What a read asks for at least, and the room that a connection keeps for it.
+const READ_BYTES: usize = 8 * 1024;
+
+/// What a read asks for at most, however much the peer has to say.
+const MOST_READ_BYTES: usize = 128 * 1024;
+
+/// What was read from a connection and belongs to nobody yet.
+#[derive(Debug)]
+pub struct Intake {
+    buffer: BytesMut,
+    /// What the next read asks for.
+    read_bytes: usize,
+    /// Whether more room was made than the next message most likely needs.
+    has_grown: bool,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self { buffer: BytesMut::new(), read_bytes: READ_BYTES, has_grown: false }
+    }
+}
+
+impl Intake {
+    /// Reads more; zero means that nothing will come any more. What is certainly to come is read into one place.
+    ///
+    /// # Errors
+    /// The stream fails.
+    pub fn poll_fill(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        cx: &mut Context<'_>,
+        expected: u64,
+    ) -> Poll<io::Result<usize>> {
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX).saturating_sub(self.buffer.len());
+        let wanted = expected.clamp(self.read_bytes, MOST_READ_BYTES);
+        // What is left behind the last message is room too, and most of the time enough.
+        let room = self.buffer.capacity() - self.buffer.len();
+        if room < wanted / 2 || room < expected.min(MOST_READ_BYTES) {
+            self.buffer.reserve(wanted);
+            self.has_grown |= self.buffer.capacity() > 2 * READ_BYTES;
+        }
+        let room = self.buffer.capacity() - self.buffer.len();
+        let count = ready!(pin!(stream.read_buf(&mut self.buffer)).poll(cx))?;
+        if count == room {
+            self.read_bytes = (self.read_bytes * 2).min(MOST_READ_BYTES);
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    /// Returns what was read.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Reports whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Asks for no more than usual again, since another message begins.
+    pub fn begin(&mut self) {
+        self.read_bytes = READ_BYTES;
+    }
+
+    /// Gives back the room that a large message needed, since a connection may rest for long.
+    pub fn rest(&mut self) {
+        if self.has_grown {
+            self.leave();
+        }
+    }
+
+    /// Gives back all room if nothing is left, since a connection may not be read from for long.
+    pub fn leave(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+            self.has_grown = false;
+        }
+    }
+
+    /// Returns what is left.
+    pub fn into_bytes(self) -> Bytes {
+        self.buffer.freeze()
+    }
+}

@@ -1,0 +1,29 @@
+//! What both ends of HTTP/1.1 have in common: how bytes are read, and where heads and bodies end in them.
+
+mod framing;
+mod intake;
+#[cfg(test)]
+pub(crate) mod nearly;
+
+pub use self::framing::{Chunk, Framing, Taken, read_length};
+pub use self::intake::Intake;
+
+/// The bytes that a head may have, all together.
+pub const MOST_HEAD_BYTES: usize = 64 * 1024;
+
+/// The number of headers that a head may have.
+pub const MOST_HEADERS: usize = 100;
+
+/// A body up to this is copied behind its head, which is cheaper than to write from two places.
+pub const COPIED_BYTES: usize = 8 * 1024;
+
+/// Finds the end of a head, which is an empty line. What was looked at before need not be looked at again.
+pub fn head_end(bytes: &[u8], looked_at: usize) -> Option<usize> {
+    let from = looked_at.saturating_sub(3);
+    let new = bytes.get(from..)?;
+    memchr::memchr_iter(b'\n', new).find_map(|at| match new.get(at + 1..)? {
+        [b'\n', ..] => Some(from + at + 2),
+        [b'\r', b'\n', ..] => Some(from + at + 3),
+        _ => None,
+    })
+}

@@ -15,6 +15,7 @@ mod cuts;
 mod drain;
 mod floods;
 mod foreign;
+mod http1;
 mod large_requests;
 mod malformed;
 mod malformed_channels;

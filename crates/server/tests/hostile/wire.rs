@@ -126,6 +126,13 @@ impl Connection {
         String::from_utf8(seen).expect("events are text")
     }
 
+    /// Reads everything that the server says until it closes the connection.
+    pub(crate) async fn all(&mut self) -> String {
+        let to_end = async { while self.fill().await {} };
+        tokio::time::timeout(DEADLINE, to_end).await.expect("the server closes the connection");
+        String::from_utf8(std::mem::take(&mut self.held)).expect("answers are text")
+    }
+
     /// Waits until the server has closed the connection; what it still says is thrown away.
     pub(crate) async fn ended(&mut self) {
         let to_end = async { while self.fill().await {} };

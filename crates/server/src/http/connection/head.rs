@@ -162,3 +162,127 @@ impl Said {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::{Index, select};
+
+    use super::*;
+
+    const PLAIN: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\ncontent-length: 2\r\n\r\n";
+
+    fn read(text: &[u8]) -> Result<Option<(Head, Vec<u8>)>, Wrong> {
+        let mut buffer = BytesMut::from(text);
+        Ok(take(&mut buffer, &mut 0)?.map(|head| (head, buffer.to_vec())))
+    }
+
+    #[test]
+    fn a_head_is_read_whole_or_not_at_all() {
+        for end in 0..PLAIN.len() {
+            assert!(read(&PLAIN.as_bytes()[..end]).unwrap().is_none(), "{end}");
+        }
+        let (head, rest) = read(format!("\r\n{PLAIN}{{}}").as_bytes()).unwrap().unwrap();
+        assert_eq!(
+            (&head.parts.method, head.parts.uri.path(), rest),
+            (&Method::POST, "/mcp", b"{}".to_vec())
+        );
+        assert_eq!(head.parts.headers["host"], "localhost");
+    }
+
+    #[test]
+    fn headers_say_what_comes_behind_them() {
+        let chunked = Framing::Chunked(Chunk::Size);
+        // The end of the body, whether the connection is kept, whether the body is to be asked for, whether it may be upgraded.
+        let table: &[(&str, Framing, [bool; 3])] = &[
+            ("1\r\n", Framing::Length(0), [true, false, false]),
+            ("0\r\n", Framing::Length(0), [false, false, false]),
+            ("0\r\nconnection: keep-alive\r\n", Framing::Length(0), [false, false, false]),
+            ("1\r\nconnection: a,CLOSE\r\n", Framing::Length(0), [false, false, false]),
+            ("1\r\nContent-Length: 7\r\n", Framing::Length(7), [true, false, false]),
+            ("1\r\nContent-Length: 7\r\ncontent-length: 7\r\n", Framing::Length(7), [true, false, false]),
+            ("1\r\nTransfer-Encoding: Chunked\r\n", chunked, [true, false, false]),
+            ("1\r\nexpect: 100-Continue\r\n", Framing::Length(0), [true, true, false]),
+            ("0\r\nexpect: 100-continue\r\nupgrade: websocket\r\n", Framing::Length(0), [false; 3]),
+            ("1\r\nupgrade: websocket\r\n", Framing::Length(0), [true, false, true]),
+        ];
+        for (rest, framing, [keeps_alive, expects_continue, upgrades]) in table {
+            let (head, _) = read(format!("GET / HTTP/1.{rest}\r\n").as_bytes()).unwrap().unwrap();
+            assert_eq!(head.framing, *framing, "{rest}");
+            assert_eq!(
+                [head.keeps_alive, head.expects_continue, head.upgrades],
+                [*keeps_alive, *expects_continue, *upgrades],
+                "{rest}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_in_two_ways_is_refused() {
+        let many = "x-a: b\r\n".repeat(MOST_HEADERS + 1);
+        let long = format!("x-a: {}\r\n", "b".repeat(MOST_HEAD_BYTES));
+        let table: &[(&str, u16)] = &[
+            ("content-length: 1\r\ncontent-length: 2\r\n", 400),
+            ("content-length: 1, 1\r\n", 400),
+            ("content-length: +1\r\n", 400),
+            ("content-length:\r\n", 400),
+            ("content-length: 99999999999999999999\r\n", 400),
+            ("content-length: 1\r\ntransfer-encoding: chunked\r\n", 400),
+            ("transfer-encoding: chunked\r\ncontent-length: 1\r\n", 400),
+            ("transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", 400),
+            ("transfer-encoding: chunked, identity\r\n", 400),
+            ("transfer-encoding: xchunked\r\n", 400),
+            ("transfer-encoding: \u{b}chunked\r\n", 400),
+            ("transfer-encoding : chunked\r\n", 400),
+            ("x-a: b\r\n folded: c\r\n", 400),
+            ("x-a: b\rc\r\n", 400),
+            ("x-a: b\0\r\n", 400),
+            (" x-a: b\r\n", 400),
+            (": b\r\n", 400),
+            (&many, 431),
+            (&long, 431),
+        ];
+        for (headers, status) in table {
+            let wrong = read(format!("POST / HTTP/1.1\r\n{headers}\r\n").as_bytes()).unwrap_err();
+            assert_eq!(wrong.status.as_u16(), *status, "{headers:.60}");
+        }
+        for (line, status) in
+            [("/".repeat(MOST_HEAD_BYTES + 1), 414), ("GET  / HTTP/1.1\r\n\r\n".into(), 400)]
+        {
+            assert_eq!(read(line.as_bytes()).unwrap_err().status.as_u16(), status, "{line:.60}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn how_a_head_arrives_makes_no_difference_and_no_byte_is_lost(
+            changes in vec((any::<Index>(), select(&b"\r\n\0 \t;:,0159aT/?*\x7f\xff"[..])), 0..5),
+            piece in 1_usize..9,
+        ) {
+            let mut text = format!("{PLAIN}{{}}").into_bytes();
+            for (at, byte) in changes {
+                let at = at.index(text.len());
+                text[at] = byte;
+            }
+            let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
+            let mut pieces = text.chunks(piece);
+            let in_pieces = loop {
+                match take(&mut buffer, &mut looked_at) {
+                    Ok(None) => match pieces.next() {
+                        Some(more) => buffer.extend_from_slice(more),
+                        None => break Ok(None),
+                    },
+                    Ok(Some(head)) => {
+                        break Ok(Some((head, [&buffer[..], &pieces.flatten().copied().collect::<Vec<_>>()].concat())));
+                    }
+                    Err(wrong) => break Err(wrong),
+                }
+            };
+            let shown = |read: Result<Option<(Head, Vec<u8>)>, Wrong>| {
+                read.map(|read| read.map(|(head, rest)| (format!("{head:?}"), rest)))
+            };
+            prop_assert_eq!(shown(in_pieces), shown(read(&text)));
+        }
+    }
+}

@@ -210,7 +210,8 @@ where
     if parts.status == StatusCode::SWITCHING_PROTOCOLS && handover.is_none() {
         return Err(io::Error::other("a connection was to be switched that nobody wants switched"));
     }
-    let keeps_alive = asked.keeps_alive && wire.skip_body() && length != Length::UntilClose;
+    let keeps_alive =
+        asked.keeps_alive && wire.skip_body() && length != Length::UntilClose && !reply::says_close(&parts);
     let ending = if keeps_alive || handover.is_some() { Ending::Keep } else { Ending::Close };
     wire.begin(&parts, length, ending);
     drop(parts);

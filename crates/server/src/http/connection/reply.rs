@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use http::header::{CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{StatusCode, response};
 
 /// How long the body of a response is.
@@ -26,6 +26,15 @@ pub(super) enum Ending {
     Close,
 }
 
+/// Reports whether whoever made a response wants the connection closed behind it.
+pub(super) fn says_close(parts: &response::Parts) -> bool {
+    parts.headers.iter().any(|(name, value)| is_close(name, value))
+}
+
+fn is_close(name: &HeaderName, value: &HeaderValue) -> bool {
+    name == CONNECTION && value.as_bytes().eq_ignore_ascii_case(b"close")
+}
+
 /// Writes the head of a response.
 pub(super) fn write(out: &mut Vec<u8>, parts: &response::Parts, length: Length, ending: Ending) {
     if parts.status == StatusCode::OK {
@@ -37,10 +46,11 @@ pub(super) fn write(out: &mut Vec<u8>, parts: &response::Parts, length: Length, 
         }
     }
     for (name, value) in &parts.headers {
-        // How the body ends is ours to say.
-        if name != CONTENT_LENGTH && name != TRANSFER_ENCODING && name != DATE {
-            line(out, name.as_str().as_bytes(), value.as_bytes());
+        // How the body and the connection end is ours to say.
+        if matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | DATE) || is_close(name, value) {
+            continue;
         }
+        line(out, name.as_str().as_bytes(), value.as_bytes());
     }
     match length {
         Length::Known(bytes) => {
@@ -82,4 +92,46 @@ fn write_date(out: &mut Vec<u8>) {
         }
         out.extend_from_slice(text.as_bytes());
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+
+    use super::*;
+
+    #[test]
+    fn a_head_says_how_its_body_ends_in_one_place_only() {
+        let table = [
+            (200, Length::Known(5), Ending::Keep, "200 OK", "content-length: 5\r\n"),
+            (
+                202,
+                Length::Known(0),
+                Ending::Close,
+                "202 Accepted",
+                "content-length: 0\r\nconnection: close\r\n",
+            ),
+            (200, Length::Chunked, Ending::Keep, "200 OK", "transfer-encoding: chunked\r\n"),
+            (200, Length::UntilClose, Ending::Close, "200 OK", "connection: close\r\n"),
+            (204, Length::Without, Ending::Keep, "204 No Content", ""),
+            (599, Length::Without, Ending::Keep, "599 Other", ""),
+        ];
+        for (status, length, ending, line, said) in table {
+            let response = Response::builder()
+                .status(status)
+                .header("x-a", "b")
+                .header("content-length", "77")
+                .header("transfer-encoding", "gzip")
+                .header("date", "never")
+                .header("connection", "Close");
+            let (parts, ()) = response.body(()).unwrap().into_parts();
+            let mut out = Vec::new();
+            assert!(says_close(&parts));
+            write(&mut out, &parts, length, ending);
+            let text = String::from_utf8(out).unwrap();
+            let (head, date) = text.split_once("date: ").unwrap();
+            assert_eq!(head, format!("HTTP/1.1 {line}\r\nx-a: b\r\n{said}"));
+            assert!(date.ends_with(" GMT\r\n\r\n") && date.len() == 33, "{date}");
+        }
+    }
 }

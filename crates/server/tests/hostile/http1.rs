@@ -1,0 +1,265 @@
+//! What HTTP/1.1 asks of a server and clients rely on, by hand.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+use hyper::service::service_fn;
+use tokio::net::TcpListener;
+use trunkline_server::http::{HttpOptions, RequestBody, serve};
+use trunkline_server::{Host, HostOptions, Limits, Server};
+
+use crate::service::{Service, Setup, eventually};
+use crate::wire::{self, Connection};
+
+fn echo(id: u64) -> Vec<u8> {
+    wire::modern("tools/call", "echo", &wire::echo(id, "said"))
+}
+
+/// Replaces the first line of a request, and adds a header.
+fn altered(request: &[u8], line: &str, header: &str) -> Vec<u8> {
+    let text = String::from_utf8(request.to_vec()).unwrap();
+    let (_, rest) = text.split_once("\r\n").unwrap();
+    format!("{line}\r\n{header}{rest}").into_bytes()
+}
+
+#[track_caller]
+fn assert_said(reply: &wire::Reply, what: &str) {
+    assert_eq!(reply.status, 200, "{what}: {reply:?}");
+    assert_eq!(reply.json()["result"]["content"][0]["text"], "said", "{what}");
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_unless_either_side_says_otherwise() {
+    let service = Service::start().await;
+    let table = [
+        ("POST /mcp HTTP/1.1", "", true),
+        ("POST /mcp HTTP/1.1", "Connection: keep-alive\r\n", true),
+        ("POST /mcp HTTP/1.1", "Connection: x, Close\r\n", false),
+        ("POST /mcp HTTP/1.0", "", false),
+        ("POST /mcp HTTP/1.0", "Connection: keep-alive\r\n", false),
+        ("POST http://localhost/mcp HTTP/1.1", "", true),
+        ("\r\n\r\nPOST /mcp HTTP/1.1", "", true),
+    ];
+    for (line, header, is_kept) in table {
+        let what = format!("{line:?} {header:?}");
+        let mut connection = service.connect().await;
+        connection.send(&altered(&echo(1), line, header)).await;
+        let reply = connection.reply().await;
+        assert_said(&reply, &what);
+        assert_eq!(reply.header("connection"), (!is_kept).then_some("close"), "{what}");
+        assert!(reply.header("date").is_some_and(|date| date.ends_with(" GMT")), "{what}");
+        if is_kept {
+            connection.send(&echo(2)).await;
+            assert_said(&connection.reply().await, &what);
+        } else {
+            connection.ended().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_asked_for_only_if_it_is_wanted() {
+    let limits = Limits { message_bytes: 10_000, ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let whole = altered(&echo(1), "POST /mcp HTTP/1.1", "Expect: 100-continue\r\n");
+    let head = whole.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let mut connection = service.connect().await;
+    connection.send(&whole[..head]).await;
+    assert_eq!(connection.reply().await.status, 100);
+    connection.send(&whole[head..]).await;
+    assert_said(&connection.reply().await, "asked for");
+    // One that comes with its head need not be asked for.
+    connection.send(&whole).await;
+    assert_said(&connection.reply().await, "unasked");
+    connection.send(&wire::post(&[("Expect", "100-continue"), ("Content-Length", "10001")], b"")).await;
+    assert_eq!(connection.reply().await.status, 413);
+    connection.ended().await;
+    service.still_serves().await;
+}
+
+#[tokio::test]
+async fn chunks_are_a_body_however_they_come() {
+    let service = Service::start().await;
+    let body = wire::echo(1, "said");
+    let (first, second) = body.split_at(20);
+    let chunks = format!(
+        "{:x}\r\n{first}\r\n{:X};name=value\r\n{second}\r\n0\r\nx-a: b\r\n\r\n",
+        first.len(),
+        second.len()
+    );
+    let headers = [
+        ("Transfer-Encoding", "chunked"),
+        ("MCP-Protocol-Version", wire::MODERN),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "echo"),
+    ];
+    let request = String::from_utf8(wire::post(&headers, chunks.as_bytes())).unwrap();
+    let request: String =
+        request.split_inclusive("\r\n").filter(|l| !l.starts_with("Content-Length")).collect();
+    let mut connection = service.connect().await;
+    for piece in [request.len(), 100, 7, 1] {
+        for part in request.as_bytes().chunks(piece) {
+            connection.send(part).await;
+            tokio::task::yield_now().await;
+        }
+        assert_said(&connection.reply().await, &format!("in pieces of {piece}"));
+    }
+    let broken = request.replace("0\r\nx-a", "x\r\nx-a");
+    connection.send(broken.as_bytes()).await;
+    assert_eq!(connection.reply().await.status, 400);
+    connection.ended().await;
+}
+
+#[tokio::test]
+async fn a_request_for_the_head_alone_is_answered_by_the_head_alone() {
+    let service = Service::start().await;
+    let mut connection = service.connect().await;
+    connection.send(&wire::bare("HEAD", &[])).await;
+    let head = connection.stream_head().await;
+    assert!(head.starts_with("HTTP/1.1 4") && head.contains("content-length: "), "{head}");
+    // What follows is the next response, and nothing of a body.
+    connection.send(&echo(1)).await;
+    assert_said(&connection.reply().await, "the next");
+}
+
+#[tokio::test]
+async fn an_answer_reaches_a_client_that_is_still_sending() {
+    let service = Service::start().await;
+    let unread = vec![b'x'; 3_000_000];
+    for _ in 0..5 {
+        let mut connection = service.connect().await;
+        connection.send(&altered(&wire::post(&[], &unread), "POST /elsewhere HTTP/1.1", "")).await;
+        assert_eq!(connection.reply().await.status, 404);
+        connection.ended().await;
+    }
+    // What is here already is skipped, and the connection kept.
+    let mut connection = service.connect().await;
+    connection.send(&altered(&wire::post(&[], b"{}"), "POST /elsewhere HTTP/1.1", "")).await;
+    assert_eq!(connection.reply().await.status, 404);
+    connection.send(&echo(1)).await;
+    assert_said(&connection.reply().await, "the next");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_head_is_said() {
+    let service = Service::start().await;
+    let table = [
+        ("POST /mcp HTTP/1.1\r\nHost localhost\r\n\r\n", 400, "name"),
+        ("POST /mcp HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "`Content-Length`"),
+        ("POST /mcp HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 400, "`chunked`"),
+        ("POST /mcp HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "HTTP/1.0"),
+        ("GET /mcp HTTP/2.0\r\n\r\n", 400, "1.1"),
+    ];
+    for (request, status, named) in table {
+        let mut connection = service.connect().await;
+        connection.send(request.as_bytes()).await;
+        let reply = connection.reply().await;
+        assert_eq!(reply.status, status, "{request:?}");
+        let sentence = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(sentence.contains(named), "{request:?}: {sentence}");
+        connection.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_head_behind_another_request_has_the_time_of_a_head() {
+    let limits = Limits { head_within: Duration::from_millis(200), ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let mut connection = service.connect().await;
+    connection.send(&[&echo(1)[..], b"POST /mcp HT"].concat()).await;
+    assert_said(&connection.reply().await, "the first");
+    connection.ended().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_call_runs_ends_it_whatever_it_sent_ahead() {
+    let service = Service::start().await;
+    let call = wire::modern("tools/call", "wait", &wire::call(1, "wait", &serde_json::json!({})));
+    for ahead in [&b""[..], b"POST /mcp HT", &echo(2)] {
+        let mut connection = service.connect().await;
+        connection.send(&[&call[..], ahead].concat()).await;
+        eventually("the call runs", || service.host.load().0 == 1).await;
+        drop(connection);
+        service.idle().await;
+    }
+    service.still_serves().await;
+}
+
+/// Serves what a program adds beside an endpoint, and opens a connection to it.
+async fn beside<A, F, B>(answer: A) -> Connection
+where
+    A: Fn(Request<RequestBody>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    B: http_body::Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
+{
+    let handle = Server::new("beside").handle().unwrap();
+    let endpoint = Host::new(handle, HostOptions::default()).unwrap().http(HttpOptions::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { serve(listener, &endpoint, service_fn(answer), Duration::ZERO).await });
+    Connection::open(address).await
+}
+
+fn upload(bytes: &[u8]) -> Vec<u8> {
+    wire::post(&[], bytes)
+}
+
+#[tokio::test]
+async fn a_body_may_be_read_in_another_task() {
+    let mut connection = beside(|request: Request<RequestBody>| async move {
+        let read = tokio::spawn(request.into_body().collect());
+        let length = read.await.unwrap().map(|body| body.to_bytes().len());
+        Ok(Response::new(Full::new(Bytes::from(format!("{length:?}")))))
+    })
+    .await;
+    let large = vec![b'x'; 1_000_000];
+    for (body, expected) in [(&b"{}"[..], "Ok(2)"), (&large, "Ok(1000000)"), (b"", "Ok(0)")] {
+        let request = upload(body);
+        let (first, rest) = request.split_at(request.len() / 2);
+        connection.send(first).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        connection.send(rest).await;
+        assert_eq!(connection.reply().await.body, expected.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_outlives_its_answer_reads_nothing_of_the_next_request() {
+    let (kept, mut bodies) = tokio::sync::mpsc::unbounded_channel();
+    let mut connection = beside(move |request: Request<RequestBody>| {
+        kept.send(request.into_body()).unwrap();
+        async { Ok(Response::new(Full::new(Bytes::from_static(b"answered")))) }
+    })
+    .await;
+    let request = upload(&[b'x'; 100_000]);
+    connection.send(&request[..request.len() - 1]).await;
+    assert_eq!(connection.reply().await.header("connection"), Some("close"));
+    let body = bodies.recv().await.unwrap();
+    connection.send(b"x").await;
+    assert!(body.collect().await.is_err(), "it was answered before it was read");
+    connection.ended().await;
+}
+
+#[tokio::test]
+async fn a_stream_is_chunked_or_ends_with_its_connection_and_one_that_fails_is_not_ended() {
+    let mut connection = beside(|request: Request<RequestBody>| async move {
+        let fails = request.uri().path() == "/fails";
+        let pieces = [Ok("one"), Ok(""), Ok("two"), Err(std::io::Error::other("no more"))];
+        let pieces = pieces.into_iter().filter(move |piece| fails || piece.is_ok());
+        let frames = pieces.map(|piece| piece.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
+        Ok(Response::new(StreamBody::new(futures_util::stream::iter(frames))))
+    })
+    .await;
+    connection.send(b"GET / HTTP/1.1\r\n\r\n").await;
+    assert_eq!(connection.reply().await.body, b"onetwo");
+    connection.send(b"GET /fails HTTP/1.1\r\n\r\n").await;
+    assert!(!connection.all().await.ends_with("0\r\n\r\n"), "nobody takes the half for the whole");
+    let mut connection = Connection::open(connection.stream.peer_addr().unwrap()).await;
+    connection.send(b"GET / HTTP/1.0\r\n\r\n").await;
+    let all = connection.all().await;
+    assert!(all.contains("connection: close") && all.ends_with("\r\n\r\nonetwo"), "{all}");
+}

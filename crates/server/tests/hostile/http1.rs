@@ -189,6 +189,23 @@ async fn a_client_that_leaves_while_its_call_runs_ends_it_whatever_it_sent_ahead
     service.still_serves().await;
 }
 
+#[tokio::test]
+async fn what_a_websocket_is_sent_ahead_of_its_beginning_is_not_lost() {
+    let service = Service::start().await;
+    let message = wire::initialize(wire::LEGACY);
+    let length = u16::try_from(message.len()).unwrap().to_be_bytes();
+    // A text that is masked with nothing.
+    let frame = [&[0x81, 0x80 | 126][..], &length, &[0; 4], message.as_bytes()].concat();
+    let handshake = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let mut connection = service.connect().await;
+    connection.send(&[handshake.as_bytes(), &frame].concat()).await;
+    let head = connection.stream_head().await;
+    assert!(head.starts_with("HTTP/1.1 101 ") && !head.contains("content-length"), "{head}");
+    connection.read_past(b"serverInfo").await;
+    eventually("it is a channel", || service.endpoint.channels() == 1).await;
+}
+
 /// Serves what a program adds beside an endpoint, and opens a connection to it.
 async fn beside<A, F, B>(answer: A) -> Connection
 where

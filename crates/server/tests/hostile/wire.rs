@@ -126,6 +126,12 @@ impl Connection {
         String::from_utf8(seen).expect("events are text")
     }
 
+    /// Reads until some bytes were seen, and throws everything up to there away.
+    pub(crate) async fn read_past(&mut self, bytes: &[u8]) {
+        let end = tokio::time::timeout(DEADLINE, self.read_to(bytes)).await.expect("in time");
+        self.held.drain(..end.expect("the server says it before it closes"));
+    }
+
     /// Reads everything that the server says until it closes the connection.
     pub(crate) async fn all(&mut self) -> String {
         let to_end = async { while self.fill().await {} };

@@ -51,7 +51,7 @@ async fn over_memory(host: &Host) -> io::Result<String> {
 /// Three transports on one port.
 async fn over_http(host: Host, listener: TcpListener) -> io::Result<()> {
     let endpoint = host.http(HttpOptions::default());
-    http::serve(listener, &endpoint, endpoint.in_place(), GRACE).await.map(drop)
+    http::serve(listener, &endpoint, endpoint.clone(), GRACE).await.map(drop)
 }
 
 /// A channel for each client of the socket, until the server is to end.

@@ -136,6 +136,6 @@ async fn main() -> trunkline::Result<()> {
     let server = Server::new("plain").with(Tool::new("hello").run(async || "hello"));
     let endpoint = server.host(HostOptions::default())?.http(options);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
-    http::serve(listener, &endpoint, endpoint.in_place(), Duration::from_secs(5)).await?;
+    http::serve(listener, &endpoint, endpoint.clone(), Duration::from_secs(5)).await?;
     Ok(())
 }

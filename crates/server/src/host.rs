@@ -287,7 +287,7 @@ impl Binding for Http {
             tracing::warn!("{warning}");
         }
         let endpoint = host.http(options);
-        match http::serve(listener, &endpoint, endpoint.in_place(), self.grace).await? {
+        match http::serve(listener, &endpoint, endpoint.clone(), self.grace).await? {
             Drained::Cleanly => Ok(()),
             Drained::Aborted(calls) => Err(ServeError::Aborted(calls)),
         }

@@ -118,7 +118,7 @@ async fn serve_http(address: &str, file: &Path) -> trunkline::Result<()> {
     let endpoint = server().host(HostOptions::default())?.http(options);
     let listener = tokio::net::TcpListener::bind(address).await?;
     eprintln!("listening on {}", listener.local_addr()?);
-    http::serve(listener, &endpoint, endpoint.in_place(), Duration::from_secs(5)).await?;
+    http::serve(listener, &endpoint, endpoint.clone(), Duration::from_secs(5)).await?;
     Ok(())
 }
 

@@ -18,6 +18,11 @@ pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// The challenge with which a request without an acceptable credential is answered.
     fn authenticate(&self, request: &Parts) -> Result<Principal, Challenge>;
+
+    /// Returns the principal of every request, if there is one for all of them: then none is looked at.
+    fn everybody(&self) -> Option<Principal> {
+        None
+    }
 }
 
 /// What a request without an acceptable credential is told to do.
@@ -34,6 +39,10 @@ pub struct Anonymous;
 impl Authenticator for Anonymous {
     fn authenticate(&self, _request: &Parts) -> Result<Principal, Challenge> {
         Ok(Principal::Anonymous)
+    }
+
+    fn everybody(&self) -> Option<Principal> {
+        Some(Principal::Anonymous)
     }
 }
 

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::request::Parts;
 use http::{HeaderValue, Method, Response, header};
 use http_body::Body;
 use trunkline_protocol::{Era, Refusal};
 
+use super::arrival::RequestHead;
 use super::body::ResponseBody;
 use super::cors;
 use super::endpoint::Inner;
@@ -25,7 +25,7 @@ impl Inner {
     /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
     pub(super) async fn beside<B>(
         self: &Arc<Self>,
-        parts: &Parts,
+        head: &RequestHead,
         heads: &Heads<'_>,
         body: B,
     ) -> Response<ResponseBody>
@@ -33,12 +33,12 @@ impl Inner {
         B: Body<Data = Bytes> + Send,
     {
         let keeps_sessions = self.core.revisions.newest_of(Era::Legacy).is_some();
-        let Some(place) = place(&self.options, keeps_sessions, parts.uri.path()) else {
+        let Some(place) = place(&self.options, keeps_sessions, head.path()) else {
             return refused(&Refusal::NO_SUCH_PATH, None, spoken_by(heads));
         };
-        let mut response = self.at(place, parts, heads, body).await;
+        let mut response = self.at(place, head, heads, body).await;
         if matches!(place, Place::SsePair(_)) && self.options.cookie_sessions.is_some() {
-            cors::grant_cookies(parts, &self.options.origins, &mut response);
+            cors::grant_cookies(head.parts(), &self.options.origins, &mut response);
         }
         response
     }
@@ -46,23 +46,23 @@ impl Inner {
     async fn at<B>(
         self: &Arc<Self>,
         place: Place<'_>,
-        parts: &Parts,
+        head: &RequestHead,
         heads: &Heads<'_>,
         body: B,
     ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send,
     {
-        if parts.method == Method::OPTIONS {
-            return cors::preflight(parts, &self.core.env);
+        if *head.method() == Method::OPTIONS {
+            return cors::preflight(head.parts(), &self.core.env);
         }
-        let principal = match self.options.authenticator.authenticate(parts) {
+        let principal = match self.options.authenticator.authenticate(head.parts()) {
             Ok(principal) => principal,
             Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
         };
         let mut response = match place {
             Place::Endpoint => {
-                let answered = match parts.method {
+                let answered = match *head.method() {
                     Method::GET => self.get(heads, &principal).await,
                     Method::DELETE => self.delete(heads, &principal).await,
                     _ => Err((Refusal::NOT_ALLOWED, None)),
@@ -71,15 +71,15 @@ impl Inner {
                     refused(&refusal, id.as_ref(), self.spoken(heads, &principal))
                 });
             }
-            Place::SsePair(paths) => self.sse_pair(paths, parts, heads, body, principal).await,
-            Place::WebSocket => match self.upgrade(parts, principal) {
+            Place::SsePair(paths) => self.sse_pair(paths, head, heads, body, principal).await,
+            Place::WebSocket => match self.upgrade(head, principal) {
                 Ok(response) => response,
                 Err(refusal) => refused(&refusal, None, spoken_by(heads)),
             },
         };
         if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {
             *allow = match place {
-                Place::SsePair(paths) if paths.messages == parts.uri.path() => {
+                Place::SsePair(paths) if paths.messages == head.path() => {
                     HeaderValue::from_static("POST, OPTIONS")
                 }
                 _ => HeaderValue::from_static("GET, OPTIONS"),

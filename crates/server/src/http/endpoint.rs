@@ -16,10 +16,10 @@ use trunkline_protocol::era::{self, Mirrored, Route};
 use trunkline_protocol::{Id, Message, Refusal};
 use trunkline_session::Principal;
 
+use super::arrival::{Arrival, RequestHead, Responder};
 use super::auth::Challenge;
 use super::body::{self, ResponseBody};
 use super::carry::{Wakes, first_event};
-use super::connection::RequestBody;
 use super::cors;
 use super::guard::{self, Foreign};
 use super::heads::Heads;
@@ -104,7 +104,7 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
     pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let heads = Heads::read(&parts.headers);
+        let heads = Heads::of_map(&parts.headers);
         let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
         Some(refused(&self.inner.warned.refuse(foreign), None, spoken_by(&heads)))
     }
@@ -113,30 +113,7 @@ impl HttpService {
     pub fn refuse_stranger(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         self.refuse_foreign(parts).or_else(|| {
             let challenge = self.inner.options.authenticator.authenticate(parts).err()?;
-            Some(unauthorized(&challenge, spoken_by(&Heads::read(&parts.headers))))
-        })
-    }
-
-    /// Returns the endpoint as a service for [`serve`](super::serve).
-    ///
-    /// The endpoint itself is one too, for any connection of hyper's. It boxes the future of every request, and gives each
-    /// call that takes its time a timer; here the connection keeps the one and has the other. Elsewhere, or in a task of its own,
-    /// a silent call would not be answered by a stream in time.
-    pub fn in_place(
-        &self,
-    ) -> impl hyper::service::Service<
-        Request<RequestBody>,
-        Response = Response<ResponseBody>,
-        Error = Infallible,
-        Future: Send,
-    > + Clone
-    + Send
-    + use<> {
-        let inner = self.inner.clone();
-        hyper::service::service_fn(move |request: Request<_>| {
-            // Taken apart before there is a future, which would else have room for it twice.
-            let (parts, body) = request.into_parts();
-            inner.clone().serve(parts, body, Wakes::Connection)
+            Some(unauthorized(&challenge, spoken_by(&Heads::of_map(&parts.headers))))
         })
     }
 
@@ -146,8 +123,7 @@ impl HttpService {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        let Ok(response) = self.inner.clone().serve(parts, body, Wakes::Nobody).await;
-        response
+        self.inner.serve(parts.into(), body, Wakes::Nobody).await
     }
 }
 
@@ -163,21 +139,22 @@ impl Inner {
     /// Answers one request, within its span. The future is large, and putting it into a span moves it: only those who read the
     /// log pay for that.
     fn serve<B>(
-        self: Arc<Self>,
-        parts: Parts,
+        self: &Arc<Self>,
+        head: RequestHead,
         body: B,
         wakes: Wakes,
-    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
+    ) -> impl Future<Output = Response<ResponseBody>> + Send
     where
         B: Body<Data = Bytes> + Send,
     {
-        let span = trail::span(&parts);
+        let span = trail::span(head.method());
         if span.is_disabled() {
-            return Either::Left(self.answer(parts, body, wakes));
+            return Either::Left(self.answer(head, body, wakes));
         }
         Either::Right(Box::pin(async move {
-            let answered = self.answer(parts, body, wakes).instrument(span.clone()).await;
-            answered.inspect(|response| trail::answered(&span, response))
+            let response = self.answer(head, body, wakes).instrument(span.clone()).await;
+            trail::answered(&span, &response);
+            response
         }))
     }
 
@@ -186,22 +163,22 @@ impl Inner {
         reason = "an async function keeps its arguments twice, and these are large"
     )]
     fn answer<B>(
-        self: Arc<Self>,
-        parts: Parts,
+        self: &Arc<Self>,
+        head: RequestHead,
         body: B,
         wakes: Wakes,
-    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>>
+    ) -> impl Future<Output = Response<ResponseBody>> + Send
     where
         B: Body<Data = Bytes> + Send,
     {
         async move {
-            let heads = Heads::read(&parts.headers);
-            let mut response = match self.let_in(&parts, &heads) {
+            let heads = head.heads();
+            let mut response = match self.let_in(&head, &heads) {
                 Ok(principal) => {
-                    let mut taken = match self.check_post(&parts, &heads) {
+                    let mut taken = match self.check_post(&head, &heads) {
                         Ok(env) => match body::read(body, &self.core).await {
                             Ok((bytes, reserved)) => {
-                                self.take(&parts, &heads, bytes, &principal, env, reserved)
+                                self.take(&head, &heads, bytes, &principal, env, reserved)
                             }
                             Err(refusal) => Taken::Refused(refusal, None),
                         },
@@ -224,42 +201,45 @@ impl Inner {
                     }
                 }
                 // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-                Err(Aside::Other) => Box::pin(self.beside(&parts, &heads, body)).await,
+                Err(Aside::Other) => Box::pin(self.beside(&head, &heads, body)).await,
                 Err(Aside::Foreign(foreign)) => {
                     refused(&self.warned.refuse(foreign), None, spoken_by(&heads))
                 }
                 Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
             };
             if !matches!(heads.origin, Mirrored::Absent) {
-                cors::grant(&parts, &mut response);
+                cors::grant(head.parts(), &mut response);
             }
-            Ok(response)
+            response
         }
     }
 
     /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.
-    fn let_in(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Principal, Aside> {
+    fn let_in(&self, head: &RequestHead, heads: &Heads<'_>) -> Result<Principal, Aside> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        guard::check(heads, parts.uri.authority(), hosts, origins).map_err(Aside::Foreign)?;
-        if parts.method != Method::POST || parts.uri.path() != self.options.path {
+        guard::check(heads, head.authority(), hosts, origins).map_err(Aside::Foreign)?;
+        if *head.method() != Method::POST || head.path() != self.options.path {
             return Err(Aside::Other);
         }
-        self.options.authenticator.authenticate(parts).map_err(Aside::Unauthorized)
+        let authenticator = &self.options.authenticator;
+        authenticator
+            .everybody()
+            .map_or_else(|| authenticator.authenticate(head.parts()).map_err(Aside::Unauthorized), Ok)
     }
 
     /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
-    fn check_post(&self, parts: &Parts, heads: &Heads<'_>) -> Result<Env, Refusal> {
+    fn check_post(&self, head: &RequestHead, heads: &Heads<'_>) -> Result<Env, Refusal> {
         heads.check_body()?;
         if heads.accepts().nothing() {
             return Err(Refusal::NOT_ACCEPTABLE);
         }
-        self.env(parts)
+        self.env(head)
     }
 
     /// Takes what was posted.
     fn take<'a>(
         self: &'a Arc<Self>,
-        parts: &'a Parts,
+        head: &'a RequestHead,
         heads: &Heads<'_>,
         bytes: Bytes,
         principal: &'a Principal,
@@ -284,7 +264,7 @@ impl Inner {
         trail::routed(&message, &route);
         match (route, message) {
             (Route::Modern, Message::Request(request)) => {
-                self.modern(parts, heads, request, principal.clone(), env, reserved)
+                self.modern(head, heads, request, principal.clone(), env, reserved)
             }
             (Route::Session, message) => {
                 let carriage = Carriage { may_ask: heads.accepts().stream, env };
@@ -397,6 +377,18 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.clone();
         Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}
+
+impl Responder for HttpService {
+    type Body = ResponseBody;
+
+    /// Answers a request as [`handle`](Self::handle) does. A call that takes its time needs no timer here: the connection sees
+    /// to it that it is polled when its response has to begin.
+    fn respond(&self, request: Arrival) -> impl Future<Output = Response<ResponseBody>> + Send {
+        // Taken apart before there is a future, which would else have room for it twice.
+        let Arrival { head, body } = request;
+        self.inner.serve(head, body, Wakes::Connection)
     }
 }
 

@@ -22,7 +22,11 @@ pub(super) struct Heads<'a> {
 }
 
 impl<'a> Heads<'a> {
-    pub(super) fn read(headers: &'a HeaderMap) -> Self {
+    pub(super) fn of_map(headers: &'a HeaderMap) -> Self {
+        Self::read(headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())))
+    }
+
+    pub(super) fn read(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
         let mut heads = Self {
             host: Mirrored::Absent,
             origin: Mirrored::Absent,
@@ -36,27 +40,29 @@ impl<'a> Heads<'a> {
             encoded: false,
         };
         for (name, value) in headers {
-            let slot = match name.as_str() {
-                "host" => &mut heads.host,
-                "origin" => &mut heads.origin,
-                "content-type" => &mut heads.content_type,
-                "mcp-protocol-version" => &mut heads.version,
-                "mcp-method" => &mut heads.method,
-                "mcp-name" => &mut heads.name,
-                "mcp-session-id" => &mut heads.session,
-                "last-event-id" => &mut heads.last_event_id,
-                "accept" => {
-                    heads.accepts.get_or_insert(Accepts::NOTHING).add(value.as_bytes());
+            let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+            // A length tells apart nearly all names.
+            let slot = match name.len() {
+                4 if is(b"host") => &mut heads.host,
+                6 if is(b"origin") => &mut heads.origin,
+                8 if is(b"mcp-name") => &mut heads.name,
+                10 if is(b"mcp-method") => &mut heads.method,
+                12 if is(b"content-type") => &mut heads.content_type,
+                13 if is(b"last-event-id") => &mut heads.last_event_id,
+                14 if is(b"mcp-session-id") => &mut heads.session,
+                20 if is(b"mcp-protocol-version") => &mut heads.version,
+                6 if is(b"accept") => {
+                    heads.accepts.get_or_insert(Accepts::NOTHING).add(value);
                     continue;
                 }
-                "content-encoding" => {
-                    heads.encoded |= !value.as_bytes().eq_ignore_ascii_case(b"identity");
+                16 if is(b"content-encoding") => {
+                    heads.encoded |= !value.eq_ignore_ascii_case(b"identity");
                     continue;
                 }
                 _ => continue,
             };
             *slot = match slot {
-                Mirrored::Absent => Mirrored::Once(value.as_bytes()),
+                Mirrored::Absent => Mirrored::Once(value),
                 _ => Mirrored::Repeated,
             };
         }
@@ -113,9 +119,9 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.append(CONTENT_TYPE, value.parse().unwrap());
-            assert_eq!(Heads::read(&headers).is_json(), json, "{value}");
+            assert_eq!(Heads::of_map(&headers).is_json(), json, "{value}");
         }
-        assert!(!Heads::read(&HeaderMap::new()).is_json());
+        assert!(!Heads::of_map(&HeaderMap::new()).is_json());
     }
 
     #[test]
@@ -126,10 +132,10 @@ mod tests {
         }
         headers.append(ACCEPT, "application/json".parse().unwrap());
         headers.append(ACCEPT, "text/event-stream".parse().unwrap());
-        let heads = Heads::read(&headers);
+        let heads = Heads::of_map(&headers);
         assert!(matches!(heads.name, Mirrored::Repeated));
         assert!(matches!(heads.method, Mirrored::Once(b"m")));
         assert_eq!(heads.accepts(), Accepts::ANYTHING);
-        assert_eq!(Heads::read(&HeaderMap::new()).accepts(), Accepts::ANYTHING);
+        assert_eq!(Heads::of_map(&HeaderMap::new()).accepts(), Accepts::ANYTHING);
     }
 }

@@ -1,19 +1,17 @@
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Request, Response};
-use http_body::Body;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::{Connection, RequestBody, Socket, Stream};
+use super::arrival::Responder;
+use super::connection::{Connection, Socket, Stream};
 use super::endpoint::HttpService;
 use super::peer::PeerInfo;
 use super::tls::Tls;
@@ -30,26 +28,16 @@ pub enum Drained {
 
 /// Serves an endpoint on a listener until the shutdown handle says otherwise, then drains for at most `grace`.
 ///
-/// `service` answers the requests; it is usually the endpoint itself, or something that adds paths beside it.
+/// `service` answers the requests: usually the endpoint itself, or something that adds paths beside it.
 ///
 /// # Errors
 /// The listener itself fails.
-pub async fn serve<S, B>(
+pub async fn serve(
     listener: TcpListener,
     endpoint: &HttpService,
-    service: S,
+    service: impl Responder,
     grace: Duration,
-) -> io::Result<Drained>
-where
-    S: hyper::service::Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> io::Result<Drained> {
     show_the_allocator_a_large_block();
     let core = &endpoint.inner.core;
     let shutdown = core.shutdown.clone();

@@ -2,6 +2,7 @@
 //! WebSocket.
 
 mod accept;
+mod arrival;
 mod auth;
 mod beside;
 mod body;
@@ -29,6 +30,7 @@ mod tls;
 mod trail;
 mod websocket;
 
+pub use self::arrival::{Arrival, Responder};
 pub use self::auth::{Anonymous, Authenticator, BearerTokens, BearerTokensError, Challenge};
 pub use self::body::ResponseBody;
 pub use self::connection::RequestBody;

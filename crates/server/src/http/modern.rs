@@ -1,12 +1,11 @@
 use std::sync::Arc;
 
-use http::HeaderMap;
-use http::request::Parts;
 use trunkline_protocol::era::{self, Admitted, MirrorHeaders};
 use trunkline_protocol::{Method, Refusal, Request};
 use trunkline_session::Principal;
 
 use super::accept::Accepts;
+use super::arrival::RequestHead;
 use super::carry::{Carried, argument_value};
 use super::endpoint::{Inner, answered, streamed};
 use super::heads::Heads;
@@ -20,14 +19,14 @@ impl Inner {
     /// Takes a modern request.
     pub(super) fn modern<'a>(
         self: &'a Arc<Self>,
-        parts: &Parts,
+        head: &RequestHead,
         heads: &Heads<'_>,
         request: Request,
         principal: Principal,
         env: Env,
         reserved: Option<Reserved>,
     ) -> Taken<'a> {
-        let admitted = match self.admit(parts, heads, &request) {
+        let admitted = match self.admit(head, heads, &request) {
             Ok(admitted) => admitted,
             Err(refusal) => return answered(modern::refuse(Some(&request.id), &refusal), false),
         };
@@ -54,20 +53,21 @@ impl Inner {
     }
 
     /// Checks a request against its headers, down to those that mirror a tool's arguments.
-    fn admit(&self, parts: &Parts, heads: &Heads<'_>, request: &Request) -> Result<Admitted, Refusal> {
+    fn admit(&self, head: &RequestHead, heads: &Heads<'_>, request: &Request) -> Result<Admitted, Refusal> {
         let mirror = MirrorHeaders { version: heads.version, method: heads.method, name: heads.name };
         let admitted = era::admit(request, Some(&mirror), self.core.revisions)?;
         if admitted.method == Method::ToolsCall {
-            self.check_arguments(&parts.headers, request)?;
+            self.check_arguments(head, request)?;
         }
         Ok(admitted)
     }
 
-    fn check_arguments(&self, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
+    fn check_arguments(&self, head: &RequestHead, request: &Request) -> Result<(), Refusal> {
         let Some(name) = request.params.get("name").and_then(trunkline_protocol::Raw::as_text) else {
             return Ok(());
         };
         let Some(mirrored) = self.core.handler.mirrored_arguments(&name) else { return Ok(()) };
+        let headers = &head.parts().headers;
         // A reader that takes the last of two would see another value than one that takes the first.
         if let Some(repeated) =
             mirrored.iter().find(|param| headers.get_all(param.header()).iter().count() > 1)

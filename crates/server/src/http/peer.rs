@@ -1,6 +1,6 @@
-use http::request::Parts;
 use trunkline_protocol::Refusal;
 
+use super::arrival::RequestHead;
 use super::endpoint::Inner;
 use crate::env::Env;
 
@@ -25,11 +25,12 @@ impl PeerInfo {
 
 impl Inner {
     /// Reads the variables that a request brings, where the operator allows any.
-    pub(super) fn env(&self, parts: &Parts) -> Result<Env, Refusal> {
+    pub(super) fn env(&self, head: &RequestHead) -> Result<Env, Refusal> {
         let sources = &self.core.env;
         if !sources.reads_headers() {
             return Ok(Env::NONE);
         }
+        let parts = head.parts();
         let peer = parts.extensions.get::<PeerInfo>().copied().unwrap_or(self.options.unknown_peer);
         sources.read(&parts.headers, peer.is_private())
     }

@@ -1,7 +1,6 @@
 //! What the log says of a request on its way through, at the level `DEBUG`.
 
 use http::header::CONTENT_TYPE;
-use http::request::Parts;
 use http::{Method, Response};
 use tracing::Span;
 use tracing::field::{Empty, display};
@@ -11,11 +10,11 @@ use trunkline_protocol::{Message, TraceContext};
 use super::body::ResponseBody;
 
 /// Makes the span of a request; of what the peer wrote only what is one of ours is repeated.
-pub(super) fn span(parts: &Parts) -> Span {
+pub(super) fn span(method: &Method) -> Span {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return Span::none();
     }
-    let verb = match parts.method {
+    let verb = match *method {
         Method::GET => "GET",
         Method::POST => "POST",
         Method::DELETE => "DELETE",

@@ -7,7 +7,6 @@ use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
     UPGRADE,
 };
-use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -17,6 +16,7 @@ use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
 use trunkline_transport::{Closing, Party, WebSocketChannel, accept_key};
 
+use super::arrival::RequestHead;
 use super::body::ResponseBody;
 use super::connection::Handover;
 use super::endpoint::Inner;
@@ -79,9 +79,10 @@ impl Inner {
     /// The request asks for nothing of the kind, or there is no room.
     pub(super) fn upgrade(
         &self,
-        parts: &Parts,
+        head: &RequestHead,
         principal: Principal,
     ) -> Result<Response<ResponseBody>, Refusal> {
+        let parts = head.parts();
         if parts.method != Method::GET {
             return Err(Refusal::NOT_ALLOWED);
         }
@@ -96,7 +97,7 @@ impl Inner {
         if self.core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let env = self.env(parts)?;
+        let env = self.env(head)?;
         let share = self.sockets.tally.take(&principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
         self.sockets.spawn(async move {

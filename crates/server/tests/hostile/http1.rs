@@ -1,15 +1,13 @@
 //! What HTTP/1.1 asks of a server and clients rely on, by hand.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
-use hyper::service::service_fn;
 use tokio::net::TcpListener;
-use trunkline_server::http::{HttpOptions, RequestBody, serve};
+use trunkline_server::http::{Arrival, HttpOptions, RequestBody, serve};
 use trunkline_server::{Host, HostOptions, Limits, Server};
 
 use crate::service::{Service, Setup, eventually};
@@ -209,15 +207,16 @@ async fn what_a_websocket_is_sent_ahead_of_its_beginning_is_not_lost() {
 /// Serves what a program adds beside an endpoint, and opens a connection to it.
 async fn beside<A, F, B>(answer: A) -> Connection
 where
-    A: Fn(Request<RequestBody>) -> F + Clone + Send + 'static,
-    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    A: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
     B: http_body::Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
 {
     let handle = Server::new("beside").handle().unwrap();
     let endpoint = Host::new(handle, HostOptions::default()).unwrap().http(HttpOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { serve(listener, &endpoint, service_fn(answer), Duration::ZERO).await });
+    let service = move |request: Arrival| answer(request.into_request());
+    tokio::spawn(async move { serve(listener, &endpoint, service, Duration::ZERO).await });
     Connection::open(address).await
 }
 
@@ -230,7 +229,7 @@ async fn a_body_may_be_read_in_another_task() {
     let mut connection = beside(|request: Request<RequestBody>| async move {
         let read = tokio::spawn(request.into_body().collect());
         let length = read.await.unwrap().map(|body| body.to_bytes().len());
-        Ok(Response::new(Full::new(Bytes::from(format!("{length:?}")))))
+        Response::new(Full::new(Bytes::from(format!("{length:?}"))))
     })
     .await;
     let large = vec![b'x'; 1_000_000];
@@ -249,7 +248,7 @@ async fn a_body_that_outlives_its_answer_reads_nothing_of_the_next_request() {
     let (kept, mut bodies) = tokio::sync::mpsc::unbounded_channel();
     let mut connection = beside(move |request: Request<RequestBody>| {
         kept.send(request.into_body()).unwrap();
-        async { Ok(Response::new(Full::new(Bytes::from_static(b"answered")))) }
+        async { Response::new(Full::new(Bytes::from_static(b"answered"))) }
     })
     .await;
     let request = upload(&[b'x'; 100_000]);
@@ -268,7 +267,7 @@ async fn a_stream_is_chunked_or_ends_with_its_connection_and_one_that_fails_is_n
         let pieces = [Ok("one"), Ok(""), Ok("two"), Err(std::io::Error::other("no more"))];
         let pieces = pieces.into_iter().filter(move |piece| fails || piece.is_ok());
         let frames = pieces.map(|piece| piece.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
-        Ok(Response::new(StreamBody::new(futures_util::stream::iter(frames))))
+        Response::new(StreamBody::new(futures_util::stream::iter(frames)))
     })
     .await;
     connection.send(b"GET / HTTP/1.1\r\n\r\n").await;

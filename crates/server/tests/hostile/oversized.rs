@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use trunkline_server::Limits;
-use trunkline_server::http::serve;
+use trunkline_server::http::{Arrival, serve};
 
 use crate::service::{Service, Setup};
 use crate::wire::{self, Connection};
@@ -280,13 +280,10 @@ async fn a_service_may_read_a_large_request_in_a_task_of_its_own() {
     let endpoint = service.endpoint.clone();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let spawning = hyper::service::service_fn(move |request| {
+    let spawning = move |request: Arrival| {
         let endpoint = endpoint.clone();
-        async move {
-            let answered = tokio::spawn(async move { endpoint.handle(request).await });
-            Ok::<_, std::convert::Infallible>(answered.await.unwrap())
-        }
-    });
+        async move { tokio::spawn(async move { endpoint.handle(request.into_request()).await }).await.unwrap() }
+    };
     let endpoint = service.endpoint.clone();
     let serving =
         tokio::spawn(async move { serve(listener, &endpoint, spawning, Duration::from_secs(1)).await });

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use trunkline_server::http::{Drained, HttpOptions, HttpService, serve};
+use trunkline_server::http::{Arrival, Drained, HttpOptions, HttpService, serve};
 use trunkline_server::{Context, Host, HostOptions, Limits, Resource, Server, ServerHandle, Tool};
 
 use crate::wire::{self, Connection, Reply};
@@ -41,8 +41,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) http: HttpOptions,
     pub(crate) grace: Duration,
-    /// Whether connections answer by the service that is made for them, as those of a program do; else by the endpoint as
-    /// others may use it.
+    /// Whether the endpoint answers in place, as that of a program does; else as whoever has another listener may use it.
     pub(crate) in_place: bool,
 }
 
@@ -82,8 +81,15 @@ impl Service {
             let endpoint = endpoint.clone();
             tokio::spawn(async move {
                 match setup.in_place {
-                    true => serve(listener, &endpoint, endpoint.in_place(), setup.grace).await,
-                    false => serve(listener, &endpoint, endpoint.clone(), setup.grace).await,
+                    true => serve(listener, &endpoint, endpoint.clone(), setup.grace).await,
+                    false => {
+                        let foreign = endpoint.clone();
+                        let answer = move |request: Arrival| {
+                            let endpoint = foreign.clone();
+                            async move { endpoint.handle(request.into_request()).await }
+                        };
+                        serve(listener, &endpoint, answer, setup.grace).await
+                    }
                 }
             })
         };

@@ -1,14 +1,12 @@
-use std::convert::Infallible;
-use std::future::{Ready, ready};
+use std::future::ready;
 
 use futures_util::future::Either;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
-use hyper::service::{Service, service_fn};
+use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use trunkline_server::Metrics;
-use trunkline_server::http::{HttpService, RequestBody, ResponseBody};
+use trunkline_server::http::{Arrival, HttpService, Responder, ResponseBody};
 
 use super::gateway::Gateway;
 use crate::signals::Departure;
@@ -98,22 +96,24 @@ impl Probes {
     }
 }
 
-/// Returns the endpoint with the probes beside it.
-pub(super) fn beside(
-    endpoint: HttpService,
-    probes: Probes,
-) -> impl Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible, Future: Send>
-+ Clone
-+ Send {
-    let messages = endpoint.in_place();
-    service_fn(move |request: Request<RequestBody>| {
-        if !probes.knows(request.uri().path()) {
-            return Either::Left(messages.call(request));
+/// The endpoint with the probes beside it.
+#[derive(Clone, Debug)]
+pub(super) struct Beside {
+    pub(super) endpoint: HttpService,
+    pub(super) probes: Probes,
+}
+
+impl Responder for Beside {
+    type Body = ResponseBody;
+
+    fn respond(&self, request: Arrival) -> impl Future<Output = Response<ResponseBody>> + Send {
+        if !self.probes.knows(request.uri().path()) {
+            return Either::Left(self.endpoint.respond(request));
         }
-        let (parts, _) = request.into_parts();
-        let answer = endpoint.refuse_foreign(&parts).unwrap_or_else(|| probes.answer(&parts));
-        Either::Right(ready(Ok(answer)))
-    })
+        let (parts, _) = request.into_request().into_parts();
+        let answer = self.endpoint.refuse_foreign(&parts).unwrap_or_else(|| self.probes.answer(&parts));
+        Either::Right(ready(answer))
+    }
 }
 
 /// The probes alone, on an address of their own.
@@ -124,21 +124,18 @@ pub(super) struct ProbesAlone {
     pub(super) probes: Probes,
 }
 
-impl Service<Request<RequestBody>> for ProbesAlone {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Ready<Result<Response<ResponseBody>, Infallible>>;
+impl Responder for ProbesAlone {
+    type Body = ResponseBody;
 
-    fn call(&self, request: Request<RequestBody>) -> Self::Future {
-        let (parts, _) = request.into_parts();
-        let answer = self.guard.refuse_stranger(&parts).unwrap_or_else(|| {
+    async fn respond(&self, request: Arrival) -> Response<ResponseBody> {
+        let (parts, _) = request.into_request().into_parts();
+        self.guard.refuse_stranger(&parts).unwrap_or_else(|| {
             if self.probes.knows(parts.uri.path()) {
                 return self.probes.answer(&parts);
             }
             let mut response = Response::new(ResponseBody::empty());
             *response.status_mut() = StatusCode::NOT_FOUND;
             response
-        });
-        ready(Ok(answer))
+        })
     }
 }

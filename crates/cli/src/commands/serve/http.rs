@@ -10,7 +10,7 @@ use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptio
 
 use super::Serving;
 use super::banner::Banner;
-use super::health::{self, Audience, Probes, ProbesAlone};
+use super::health::{Audience, Beside, Probes, ProbesAlone};
 use super::options::HttpArgs;
 use crate::exit::{Exit, Failure, say};
 use crate::signals::Signals;
@@ -43,7 +43,7 @@ pub(super) async fn serve(
     let admin = admin(args, host, probes(Audience::Operators), &options).await?;
     let warning = options.warning(address.ip());
     let endpoint = host.http(options);
-    let service = health::beside(endpoint.clone(), probes(audience(args, address.ip())));
+    let service = Beside { endpoint: endpoint.clone(), probes: probes(audience(args, address.ip())) };
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
     }

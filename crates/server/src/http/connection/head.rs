@@ -3,15 +3,14 @@
 use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::request::Parts;
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{Method, StatusCode, Uri, Version};
 use trunkline_transport::http1::{Chunk, Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
 
+use crate::http::arrival::{RequestHead, Written};
+
 /// The head of a request, and what it says of its connection.
-#[derive(Debug)]
 pub(super) struct Head {
-    pub(super) parts: Parts,
+    pub(super) request: RequestHead,
     pub(super) framing: Framing,
     /// Whether another request may come behind it.
     pub(super) keeps_alive: bool,
@@ -71,21 +70,14 @@ fn parse(text: &Bytes) -> Result<Head, Wrong> {
         return Err(malformed("the head has an empty line where there must be none"));
     }
     let version = if request.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
-    let target = text.slice_ref(request.path.unwrap_or_default().as_bytes());
-    let (mut parts, ()) = Request::new(()).into_parts();
-    parts.version = version;
-    parts.method = Method::from_bytes(request.method.unwrap_or_default().as_bytes())
+    let method = Method::from_bytes(request.method.unwrap_or_default().as_bytes())
         .map_err(|_| malformed("the method is not one"))?;
-    parts.uri = Uri::from_maybe_shared(target)
+    let target = text.slice_ref(request.path.unwrap_or_default().as_bytes());
+    let uri = Uri::from_maybe_shared(target)
         .map_err(|_| malformed("the first line does not name what is asked for"))?;
-    parts.headers = HeaderMap::with_capacity(request.headers.len());
     let mut said = Said::default();
-    for line in request.headers.iter() {
-        let name = name(line.name).ok_or(malformed("a header has no name"))?;
-        said.hear(&name, line.value)?;
-        let value = HeaderValue::from_maybe_shared(text.slice_ref(line.value))
-            .map_err(|_| malformed("the value of a header has bytes that none may have"))?;
-        parts.headers.append(name, value);
+    for header in request.headers.iter() {
+        said.hear(header.name, header.value)?;
     }
     let is_newest = version == Version::HTTP_11;
     Ok(Head {
@@ -93,7 +85,7 @@ fn parse(text: &Bytes) -> Result<Head, Wrong> {
         keeps_alive: is_newest && !said.close,
         expects_continue: is_newest && said.expects_continue,
         upgrades: is_newest && said.upgrades,
-        parts,
+        request: RequestHead::new(method, uri, version, Written::new(text.clone(), request.headers)),
     })
 }
 
@@ -104,16 +96,6 @@ fn explain(error: httparse::Error) -> Wrong {
         httparse::Error::HeaderValue => malformed("the value of a header has bytes that none may have"),
         httparse::Error::Version => malformed("the only HTTP spoken here is 1.1"),
         _ => malformed("the head of the request is not that of any"),
-    }
-}
-
-/// Reads the name of a header. Those of the protocol are known, so that they need not be copied.
-fn name(text: &str) -> Option<HeaderName> {
-    const OURS: [&str; 5] =
-        ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"];
-    match OURS.into_iter().find(|ours| ours.eq_ignore_ascii_case(text)) {
-        Some(ours) => Some(HeaderName::from_static(ours)),
-        None => HeaderName::from_bytes(text.as_bytes()).ok(),
     }
 }
 
@@ -130,25 +112,30 @@ struct Said {
 impl Said {
     /// Takes note of one. Whatever would let two readers find the end of the body in two places is refused: what one of them
     /// takes for a body would be a request to the other.
-    fn hear(&mut self, name: &HeaderName, value: &[u8]) -> Result<(), Wrong> {
-        if name == CONTENT_LENGTH {
-            let length = read_length(value).ok_or(malformed("`Content-Length` is not a number"))?;
-            if self.length.is_some_and(|other| other != length) {
-                return Err(malformed("`Content-Length` says two things"));
+    fn hear(&mut self, name: &str, value: &[u8]) -> Result<(), Wrong> {
+        // By their lengths most headers are known to be none of these.
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        match name.len() {
+            14 if is("content-length") => {
+                let length = read_length(value).ok_or(malformed("`Content-Length` is not a number"))?;
+                if self.length.is_some_and(|other| other != length) {
+                    return Err(malformed("`Content-Length` says two things"));
+                }
+                self.length = Some(length);
             }
-            self.length = Some(length);
-        } else if name == TRANSFER_ENCODING {
-            if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(malformed("the only transfer encoding understood here is `chunked`, once"));
+            17 if is("transfer-encoding") => {
+                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(malformed("the only transfer encoding understood here is `chunked`, once"));
+                }
+                self.chunked = true;
             }
-            self.chunked = true;
-        } else if name == CONNECTION {
-            let mut options = value.split(|byte| *byte == b',');
-            self.close |= options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
-        } else if name == EXPECT {
-            self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue");
-        } else if name == UPGRADE {
-            self.upgrades = true;
+            10 if is("connection") => {
+                let mut options = value.split(|byte| *byte == b',');
+                self.close |= options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
+            }
+            6 if is("expect") => self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue"),
+            7 if is("upgrade") => self.upgrades = true,
+            _ => {}
         }
         Ok(())
     }
@@ -181,14 +168,14 @@ mod tests {
     #[test]
     fn a_head_is_read_whole_or_not_at_all() {
         for end in 0..PLAIN.len() {
-            assert!(read(&PLAIN.as_bytes()[..end]).unwrap().is_none(), "{end}");
+            assert!(read(&PLAIN.as_bytes()[..end]).is_ok_and(|head| head.is_none()), "{end}");
         }
         let (head, rest) = read(format!("\r\n{PLAIN}{{}}").as_bytes()).unwrap().unwrap();
         assert_eq!(
-            (&head.parts.method, head.parts.uri.path(), rest),
+            (head.request.method(), head.request.path(), rest),
             (&Method::POST, "/mcp", b"{}".to_vec())
         );
-        assert_eq!(head.parts.headers["host"], "localhost");
+        assert_eq!(head.request.parts().headers["host"], "localhost");
     }
 
     #[test]
@@ -244,13 +231,13 @@ mod tests {
             (&long, 431),
         ];
         for (headers, status) in table {
-            let wrong = read(format!("POST / HTTP/1.1\r\n{headers}\r\n").as_bytes()).unwrap_err();
+            let wrong = read(format!("POST / HTTP/1.1\r\n{headers}\r\n").as_bytes()).err().unwrap();
             assert_eq!(wrong.status.as_u16(), *status, "{headers:.60}");
         }
         for (line, status) in
             [("/".repeat(MOST_HEAD_BYTES + 1), 414), ("GET  / HTTP/1.1\r\n\r\n".into(), 400)]
         {
-            assert_eq!(read(line.as_bytes()).unwrap_err().status.as_u16(), status, "{line:.60}");
+            assert_eq!(read(line.as_bytes()).err().unwrap().status.as_u16(), status, "{line:.60}");
         }
     }
 
@@ -280,7 +267,9 @@ mod tests {
                 }
             };
             let shown = |read: Result<Option<(Head, Vec<u8>)>, Wrong>| {
-                read.map(|read| read.map(|(head, rest)| (format!("{head:?}"), rest)))
+                read.map(|read| {
+                    read.map(|(head, rest)| (format!("{:?} {:?}", head.request.parts(), head.framing), rest))
+                })
             };
             prop_assert_eq!(shown(in_pieces), shown(read(&text)));
         }

@@ -12,7 +12,6 @@ mod socket;
 mod wire;
 mod writing;
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -20,9 +19,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Response, StatusCode, Version};
 use http_body::Body;
-use hyper::service::Service;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
@@ -36,6 +34,7 @@ use self::reply::{Ending, Length};
 pub(super) use self::socket::{Socket, Stream};
 use self::wire::Wire;
 use self::writing::Writing;
+use super::arrival::{Arrival, Responder};
 use super::peer::PeerInfo;
 use crate::limits::Limits;
 use crate::shutdown::Shutdown;
@@ -100,12 +99,7 @@ enum Next {
     Handover(oneshot::Sender<Taken>),
 }
 
-impl<S, B> Connection<S>
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+impl<S: Responder> Connection<S> {
     pub(super) fn new(service: S, peer: Option<PeerInfo>, limits: &Limits, shutdown: Shutdown) -> Self {
         let (patience, draining) = (Patience::new(limits), Box::pin(shutdown.watch_draining()));
         Self { service, peer, patience, shutdown, draining, is_watching: false }
@@ -154,17 +148,17 @@ where
     }
 
     /// Makes a request of a head and of what is here of its body.
-    fn take(&mut self, head: Head, mut wire: Box<Wire>) -> (Request<RequestBody>, Asked, Held) {
+    fn take(&mut self, head: Head, mut wire: Box<Wire>) -> (Arrival, Asked, Held) {
         self.patience.asked();
-        let Head { mut parts, keeps_alive, upgrades, .. } = head;
-        let (is_head, version) = (parts.method == Method::HEAD, parts.version);
+        let Head { request: mut head, keeps_alive, upgrades, .. } = head;
+        let (is_head, version) = (*head.method() == Method::HEAD, head.version());
         let mut asked = Asked { is_head, version, keeps_alive, handover: None };
         if let Some(peer) = self.peer {
-            parts.extensions.insert(peer);
+            head.extend(peer);
         }
         if upgrades {
             let (sender, handover) = Handover::new();
-            parts.extensions.insert(handover);
+            head.extend(handover);
             asked.handover = Some(sender);
         }
         let (body, held) = match wire.take_whole_body() {
@@ -174,18 +168,14 @@ where
                 (RequestBody::coming(loan.clone()), Held::Lent(loan))
             }
         };
-        (Request::from_parts(parts, body), asked, held)
+        (Arrival { head, body }, asked, held)
     }
 
     /// Waits for the response to a request; `None` if the peer is gone before.
-    async fn answer(
-        &mut self,
-        request: Request<RequestBody>,
-        mut held: Held,
-    ) -> Option<(Response<B>, Box<Wire>)> {
-        let mut answer = pin!(self.service.call(request));
+    async fn answer(&mut self, request: Arrival, mut held: Held) -> Option<(Response<S::Body>, Box<Wire>)> {
+        let mut answer = pin!(self.service.respond(request));
         let response = poll_fn(|cx| {
-            if let Poll::Ready(Ok(response)) = answer.as_mut().poll(cx) {
+            if let Poll::Ready(response) = answer.as_mut().poll(cx) {
                 return Poll::Ready(Some(response));
             }
             if held.poll_gone(cx).is_ready() {

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use bytes::Bytes;
 use dashmap::DashMap;
-use http::request::Parts;
 use http::{Method, Response};
 use http_body::Body;
 use trunkline_protocol::envelope::{self, Malformed};
@@ -20,6 +19,7 @@ use trunkline_session::{Principal, SessionId};
 
 use self::inbox::{Full, Inbox};
 use self::stream::SessionStream;
+use super::arrival::RequestHead;
 use super::body::{self, ResponseBody};
 use super::endpoint::{Answered, Inner, accepted_with, streamed};
 use super::heads::Heads;
@@ -102,7 +102,7 @@ impl Inner {
     pub(super) async fn sse_pair<B>(
         self: &Arc<Self>,
         paths: &SsePaths,
-        parts: &Parts,
+        head: &RequestHead,
         heads: &Heads<'_>,
         body: B,
         principal: Principal,
@@ -110,16 +110,16 @@ impl Inner {
     where
         B: Body<Data = Bytes> + Send,
     {
-        let cookie = self.cookie(parts, &principal);
-        let answered = match (parts.uri.path() == paths.stream, &parts.method) {
+        let cookie = self.cookie(head.parts(), &principal);
+        let answered = match (head.path() == paths.stream, head.method()) {
             (true, &Method::GET) => {
-                self.open_stream(paths, parts, heads, &principal, cookie.as_ref().map(|c| c.bag))
+                self.open_stream(paths, head, heads, &principal, cookie.as_ref().map(|c| c.bag))
             }
-            (false, &Method::POST) => self.take_message(parts, heads, body, &principal).await,
+            (false, &Method::POST) => self.take_message(head, heads, body, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         let mut response = answered.unwrap_or_else(|(refusal, id)| {
-            let spoken = self.sse.spoken(parts.uri.query().unwrap_or_default(), &principal);
+            let spoken = self.sse.spoken(head.query().unwrap_or_default(), &principal);
             let spoken = spoken.or_else(|| named(heads)).unwrap_or(Spoken::FIRST);
             refused(&refusal, id.as_ref(), spoken)
         });
@@ -132,7 +132,7 @@ impl Inner {
     fn open_stream(
         self: &Arc<Self>,
         paths: &SsePaths,
-        parts: &Parts,
+        head: &RequestHead,
         heads: &Heads<'_>,
         principal: &Principal,
         bag: Option<SessionId>,
@@ -144,7 +144,7 @@ impl Inner {
         if self.core.shutdown.is_draining() {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
-        let env = self.env(parts).map_err(fail)?;
+        let env = self.env(head).map_err(fail)?;
         let share = self.sse.tally.take(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
@@ -161,7 +161,7 @@ impl Inner {
 
     async fn take_message<B>(
         self: &Arc<Self>,
-        parts: &Parts,
+        head: &RequestHead,
         heads: &Heads<'_>,
         body: B,
         principal: &Principal,
@@ -171,7 +171,7 @@ impl Inner {
     {
         let fail = |refusal| (refusal, None);
         heads.check_body().map_err(fail)?;
-        let named = named_session(parts.uri.query().unwrap_or_default()).map_err(fail)?;
+        let named = named_session(head.query().unwrap_or_default()).map_err(fail)?;
         let inbox = named.and_then(|id| self.sse.find(id, principal)).ok_or_else(|| fail(no_stream()))?;
         let limits = &self.core.limits;
         let (bytes, reserved) = body::read(body, &self.core).await.map_err(fail)?;

@@ -1,0 +1,210 @@
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{Extensions, HeaderMap, Method, Request, Response, Uri, Version};
+use http_body::Body;
+
+use super::connection::RequestBody;
+use super::heads::Heads;
+
+/// A request that came over a connection of [`serve`](super::serve).
+///
+/// Most are messages to the endpoint, which needs a few of their headers and each of them once. So they are as the client wrote
+/// them until somebody wants [the request](Self::into_request).
+pub struct Arrival {
+    pub(super) head: RequestHead,
+    pub(super) body: RequestBody,
+}
+
+impl Arrival {
+    /// Returns the method.
+    pub fn method(&self) -> &Method {
+        self.head.method()
+    }
+
+    /// Returns the address.
+    pub fn uri(&self) -> &Uri {
+        &self.head.uri
+    }
+
+    /// Returns the request.
+    pub fn into_request(self) -> Request<RequestBody> {
+        Request::from_parts(self.head.into_parts(), self.body)
+    }
+}
+
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither the query nor a header, which may hold a secret.
+        f.debug_struct("Arrival")
+            .field("method", self.method())
+            .field("path", &self.head.path())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Answers the requests of [`serve`](super::serve): an endpoint, a function, or something that adds paths beside an endpoint.
+pub trait Responder: Clone + Send + Sync + 'static {
+    /// The body of a response.
+    type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send;
+
+    /// Answers a request. It is dropped as soon as nobody waits for the response any more.
+    fn respond(&self, request: Arrival) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+impl<A, F, B> Responder for A
+where
+    A: Fn(Arrival) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
+{
+    type Body = B;
+
+    fn respond(&self, request: Arrival) -> impl Future<Output = Response<B>> + Send {
+        self(request)
+    }
+}
+
+/// The head of a request. Its headers are put into a map only if somebody looks for one by its name.
+pub(super) struct RequestHead {
+    method: Method,
+    uri: Uri,
+    version: Version,
+    extensions: Extensions,
+    written: Written,
+    /// The same, once somebody wanted it; all there is if it came like this.
+    parts: OnceLock<Box<Parts>>,
+}
+
+impl RequestHead {
+    pub(super) fn new(method: Method, uri: Uri, version: Version, written: Written) -> Self {
+        Self { method, uri, version, extensions: Extensions::new(), written, parts: OnceLock::new() }
+    }
+
+    pub(super) fn method(&self) -> &Method {
+        &self.method
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    pub(super) fn query(&self) -> Option<&str> {
+        self.uri.query()
+    }
+
+    /// Returns the host of the first line, which only a request to a proxy has.
+    pub(super) fn authority(&self) -> Option<&Authority> {
+        self.uri.authority()
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Adds what the connection has to say of a request.
+    pub(super) fn extend(&mut self, extension: impl Clone + Send + Sync + 'static) {
+        self.extensions.insert(extension);
+    }
+
+    /// Gathers the headers that decide what becomes of the request.
+    pub(super) fn heads(&self) -> Heads<'_> {
+        match self.parts.get() {
+            Some(parts) => Heads::of_map(&parts.headers),
+            None => Heads::read(self.written.iter()),
+        }
+    }
+
+    /// Returns the head with all of its headers in a map.
+    pub(super) fn parts(&self) -> &Parts {
+        self.parts.get_or_init(|| Box::new(self.to_parts()))
+    }
+
+    fn to_parts(&self) -> Parts {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.method = self.method.clone();
+        parts.uri = self.uri.clone();
+        parts.version = self.version;
+        parts.headers = self.written.to_map();
+        parts.extensions = self.extensions.clone();
+        parts
+    }
+
+    fn into_parts(mut self) -> Parts {
+        match self.parts.take() {
+            Some(parts) => *parts,
+            None => self.to_parts(),
+        }
+    }
+}
+
+impl From<Parts> for RequestHead {
+    fn from(parts: Parts) -> Self {
+        let (method, uri, version) = (parts.method.clone(), parts.uri.clone(), parts.version);
+        let mut head = Self::new(method, uri, version, Written::default());
+        head.parts = Box::new(parts).into();
+        head
+    }
+}
+
+/// Headers as they were written.
+#[derive(Default)]
+pub(super) struct Written {
+    text: Bytes,
+    lines: Vec<Line>,
+}
+
+/// Where a header is in the text.
+struct Line {
+    name: Range<u32>,
+    value: Range<u32>,
+}
+
+impl Written {
+    /// Takes the headers that were found in a text.
+    pub(super) fn new(text: Bytes, found: &[httparse::Header<'_>]) -> Self {
+        let lines = found.iter().map(|header| Line {
+            name: place(&text, header.name.as_bytes()),
+            value: place(&text, header.value),
+        });
+        Self { lines: lines.collect(), text }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.iter().map(|line| (self.at(&line.name), self.at(&line.value)))
+    }
+
+    fn at(&self, place: &Range<u32>) -> &[u8] {
+        self.text.get(place.start as usize..place.end as usize).unwrap_or_default()
+    }
+
+    fn to_map(&self) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.lines.len());
+        for line in &self.lines {
+            let value = self.text.slice_ref(self.at(&line.value));
+            // Both were found to be what they should be when the head was read.
+            if let (Ok(name), Ok(value)) =
+                (HeaderName::from_bytes(self.at(&line.name)), HeaderValue::from_maybe_shared(value))
+            {
+                map.append(name, value);
+            }
+        }
+        map
+    }
+}
+
+/// Finds a part of a text in it; nothing at all may be anywhere.
+fn place(text: &[u8], part: &[u8]) -> Range<u32> {
+    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    let end = start.saturating_add(part.len());
+    match (u32::try_from(start), u32::try_from(end)) {
+        (Ok(start), Ok(end)) if !part.is_empty() => start..end,
+        _ => 0..0,
+    }
+}

@@ -45,8 +45,7 @@ pub struct Limits {
     /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any case.
     /// Default 10 s.
     pub head_within: Duration,
-    /// How long a connection is kept on which no further request begins. Default 60 s. It is the time, too, of a
-    /// request of which a part came before the one before it was answered.
+    /// How long a connection is kept on which no further request begins. Default 60 s.
     pub idle_within: Duration,
     /// How long a peer may take none of what is written to it before its connection is cut. Default 30 s; until then it
     /// holds its buffers and the call that it waits for.

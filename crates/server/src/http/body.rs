@@ -113,7 +113,9 @@ where
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let deadline = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-                    return deadline.as_mut().poll(cx).map(|()| Err(Refusal::TOO_SLOW));
+                    // Whoever has used up its turn is told to wait by everything, and a peer that never pauses sees to that.
+                    let late = std::pin::pin!(tokio::task::unconstrained(deadline.as_mut()));
+                    return late.poll(cx).map(|()| Err(Refusal::TOO_SLOW));
                 }
             };
             let Some(frame) = frame else { return Poll::Ready(Ok(())) };

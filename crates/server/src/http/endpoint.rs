@@ -1,6 +1,5 @@
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -43,7 +42,8 @@ const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
 ///
-/// It is a [`tower_service::Service`] and a [`hyper::service::Service`]; clones share everything.
+/// It is a [`Responder`] for our own listener, and a [`tower_service::Service`] for those of others; with the feature `hyper` it
+/// is a service of hyper's too. Clones share everything.
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) inner: Arc<Inner>,
@@ -392,13 +392,14 @@ impl Responder for HttpService {
     }
 }
 
+#[cfg(feature = "hyper")]
 impl<B> hyper::service::Service<Request<B>> for HttpService
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<B>) -> Self::Future {
         let service = self.clone();

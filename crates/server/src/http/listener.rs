@@ -73,15 +73,15 @@ pub async fn serve(
         let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
         let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
         let peer = core.env.reads_headers().then_some(peer);
-        let connection = Connection::new(service.clone(), peer, &limits, shutdown.clone());
-        let (shutdown, limits) = (shutdown.clone(), limits.clone());
+        let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
         let (acceptor, unread) = (acceptor.clone(), core.unread.holding());
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
             if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let held = Held { _permit: permit, _seat: seat };
-                let socket = Socket::new(stream, limits.write_within, unread, held);
+                let admission = Admission { _permit: permit, _seat: seat };
+                let socket = Socket::new(stream, limits.write_within, unread, admission);
+                let connection = Connection::new(service, peer, &limits, shutdown);
                 if let Err(error) = connection.serve(socket).await {
                     tracing::debug!(%error, "a connection ended early");
                 }
@@ -164,9 +164,9 @@ async fn secure(
     }
 }
 
-/// What a connection holds until its socket is closed.
+/// What a connection takes of the limits until its socket is closed.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Admission {
     _permit: OwnedSemaphorePermit,
     _seat: Seat,
 }

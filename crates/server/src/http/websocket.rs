@@ -7,9 +7,7 @@ use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
     UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_protocol::Refusal;
@@ -72,6 +70,22 @@ impl Sockets {
     }
 }
 
+/// Who hands a connection over, which only its listener can.
+enum Handing {
+    Ours(Handover),
+    #[cfg(feature = "hyper")]
+    Hypers(hyper::upgrade::OnUpgrade),
+}
+
+impl Handing {
+    fn over(extensions: &Extensions) -> Option<Self> {
+        let ours = extensions.get::<Handover>().cloned().map(Self::Ours);
+        #[cfg(feature = "hyper")]
+        let ours = ours.or_else(|| extensions.get().cloned().map(Self::Hypers));
+        ours
+    }
+}
+
 impl Inner {
     /// Takes a connection over as a WebSocket; `Host`, `Origin` and token were checked before.
     ///
@@ -88,12 +102,7 @@ impl Inner {
         }
         let key = key(&parts.headers)?;
         let subprotocol = subprotocol(&parts.headers)?;
-        // Only the listener knows how to hand a connection over: ours, or one of hyper's that the endpoint is mounted in.
-        let ours = parts.extensions.get::<Handover>().cloned();
-        let theirs = parts.extensions.get::<OnUpgrade>().cloned();
-        if ours.is_none() && theirs.is_none() {
-            return Err(Refusal::UPGRADE_REQUIRED);
-        }
+        let handing = Handing::over(&parts.extensions).ok_or(Refusal::UPGRADE_REQUIRED)?;
         if self.core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
@@ -102,12 +111,17 @@ impl Inner {
         let core = self.core.clone();
         self.sockets.spawn(async move {
             let _share = share;
-            if let Some(ours) = ours {
-                let Some((socket, ahead)) = ours.taken().await else { return };
-                serve(core, socket, ahead, principal, env).await;
-            } else if let Some(theirs) = theirs {
-                let Ok(upgraded) = theirs.await else { return };
-                serve(core, TokioIo::new(upgraded), Bytes::new(), principal, env).await;
+            match handing {
+                Handing::Ours(handover) => {
+                    let Some((socket, ahead)) = handover.taken().await else { return };
+                    serve(core, socket, ahead, principal, env).await;
+                }
+                #[cfg(feature = "hyper")]
+                Handing::Hypers(upgrade) => {
+                    let Ok(upgraded) = upgrade.await else { return };
+                    let stream = hyper_util::rt::TokioIo::new(upgraded);
+                    serve(core, stream, Bytes::new(), principal, env).await;
+                }
             }
         });
         Ok(switched(&accept_key(key), subprotocol))

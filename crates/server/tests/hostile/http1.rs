@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::Frame;
-use tokio::net::TcpListener;
-use trunkline_server::http::{Arrival, HttpOptions, RequestBody, serve};
-use trunkline_server::{Host, HostOptions, Limits, Server};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use trunkline_server::Limits;
 
 use crate::service::{Service, Setup, eventually};
-use crate::wire::{self, Connection};
+use crate::wire;
 
 fn echo(id: u64) -> Vec<u8> {
     wire::modern("tools/call", "echo", &wire::echo(id, "said"))
@@ -22,6 +17,19 @@ fn altered(request: &[u8], line: &str, header: &str) -> Vec<u8> {
     let text = String::from_utf8(request.to_vec()).unwrap();
     let (_, rest) = text.split_once("\r\n").unwrap();
     format!("{line}\r\n{header}{rest}").into_bytes()
+}
+
+/// Writes a call whose body is these chunks.
+fn chunked(chunks: &str) -> Vec<u8> {
+    let headers = [
+        ("Transfer-Encoding", "chunked"),
+        ("MCP-Protocol-Version", wire::MODERN),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "echo"),
+    ];
+    let request = String::from_utf8(wire::post(&headers, chunks.as_bytes())).unwrap();
+    let lines = request.split_inclusive("\r\n").filter(|line| !line.starts_with("Content-Length"));
+    lines.collect::<String>().into_bytes()
 }
 
 #[track_caller]
@@ -89,27 +97,72 @@ async fn chunks_are_a_body_however_they_come() {
         first.len(),
         second.len()
     );
-    let headers = [
-        ("Transfer-Encoding", "chunked"),
-        ("MCP-Protocol-Version", wire::MODERN),
-        ("Mcp-Method", "tools/call"),
-        ("Mcp-Name", "echo"),
-    ];
-    let request = String::from_utf8(wire::post(&headers, chunks.as_bytes())).unwrap();
-    let request: String =
-        request.split_inclusive("\r\n").filter(|l| !l.starts_with("Content-Length")).collect();
+    let request = chunked(&chunks);
     let mut connection = service.connect().await;
     for piece in [request.len(), 100, 7, 1] {
-        for part in request.as_bytes().chunks(piece) {
+        for part in request.chunks(piece) {
             connection.send(part).await;
             tokio::task::yield_now().await;
         }
         assert_said(&connection.reply().await, &format!("in pieces of {piece}"));
     }
-    let broken = request.replace("0\r\nx-a", "x\r\nx-a");
-    connection.send(broken.as_bytes()).await;
-    assert_eq!(connection.reply().await.status, 400);
-    connection.ended().await;
+}
+
+#[tokio::test]
+async fn nothing_behind_a_malformed_chunk_is_taken_for_a_request() {
+    let service = Service::start().await;
+    let table = [
+        "zz\r\n0\r\n\r\n",
+        "5\n0\r\n\r\n",
+        "5\r\nhello\n\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\r\nx-a: b\n\r\n",
+        "0x5\r\n0\r\n\r\n",
+        "ffffffffffffffffff\r\n0\r\n\r\n",
+    ];
+    for body in table {
+        let mut connection = service.connect().await;
+        connection.send(&[&chunked(body)[..], &echo(2)].concat()).await;
+        assert_eq!(connection.reply().await.status, 400, "{body:?}");
+        assert!(connection.reply_or_end().await.is_none(), "{body:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_has_its_time_however_fast_it_comes() {
+    let limits = Limits { body_within: Duration::from_millis(300), ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let connection = service.connect().await;
+    let (mut reader, mut writer) = connection.stream.into_split();
+    let flood = tokio::spawn(async move {
+        let block = b"1\r\n \r\n".repeat(10_000);
+        let _ = writer.write_all(&chunked("")).await;
+        while writer.write_all(&block).await.is_ok() {}
+    });
+    let mut head = [0; 12];
+    reader.read_exact(&mut head).await.unwrap();
+    assert!(matches!(&head, b"HTTP/1.1 408" | b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&head));
+    drop(reader);
+    flood.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn empty_lines_keep_no_connection() {
+    let soon = Duration::from_millis(200);
+    let limits = Limits { head_within: soon, idle_within: soon, ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    for before in [&b""[..], &echo(1)] {
+        for lines in [b"\r\n".repeat(32 * 1024), b"\r\n\r".to_vec()] {
+            let mut connection = service.connect().await;
+            connection.send(before).await;
+            if !before.is_empty() {
+                assert_said(&connection.reply().await, "before");
+            }
+            while connection.stream.write_all(&lines).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+    assert_eq!(service.ask(&[&b"\r"[..], &echo(1)].concat()).await.status, 400, "that is no line");
 }
 
 #[tokio::test]
@@ -136,10 +189,12 @@ async fn an_answer_reaches_a_client_that_is_still_sending() {
     }
     // What is here already is skipped, and the connection kept.
     let mut connection = service.connect().await;
-    connection.send(&altered(&wire::post(&[], b"{}"), "POST /elsewhere HTTP/1.1", "")).await;
-    assert_eq!(connection.reply().await.status, 404);
-    connection.send(&echo(1)).await;
-    assert_said(&connection.reply().await, "the next");
+    for length in [2, 5_000, 20_000] {
+        connection.send(&altered(&wire::post(&[], &unread[..length]), "POST /elsewhere HTTP/1.1", "")).await;
+        assert_eq!(connection.reply().await.status, 404);
+        connection.send(&echo(1)).await;
+        assert_said(&connection.reply().await, "the next");
+    }
 }
 
 #[tokio::test]
@@ -196,86 +251,12 @@ async fn what_a_websocket_is_sent_ahead_of_its_beginning_is_not_lost() {
     let frame = [&[0x81, 0x80 | 126][..], &length, &[0; 4], message.as_bytes()].concat();
     let handshake = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let with_body = handshake.replace("Host", "Content-Length: 2\r\nHost");
+    assert_eq!(service.ask(with_body.as_bytes()).await.status, 426, "a body would be taken for frames");
     let mut connection = service.connect().await;
     connection.send(&[handshake.as_bytes(), &frame].concat()).await;
     let head = connection.stream_head().await;
     assert!(head.starts_with("HTTP/1.1 101 ") && !head.contains("content-length"), "{head}");
     connection.read_past(b"serverInfo").await;
     eventually("it is a channel", || service.endpoint.channels() == 1).await;
-}
-
-/// Serves what a program adds beside an endpoint, and opens a connection to it.
-async fn beside<A, F, B>(answer: A) -> Connection
-where
-    A: Fn(Request<RequestBody>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<B>> + Send + 'static,
-    B: http_body::Body<Error: std::error::Error + Send + Sync, Data: Send> + Send + 'static,
-{
-    let handle = Server::new("beside").handle().unwrap();
-    let endpoint = Host::new(handle, HostOptions::default()).unwrap().http(HttpOptions::default());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let service = move |request: Arrival| answer(request.into_request());
-    tokio::spawn(async move { serve(listener, &endpoint, service, Duration::ZERO).await });
-    Connection::open(address).await
-}
-
-fn upload(bytes: &[u8]) -> Vec<u8> {
-    wire::post(&[], bytes)
-}
-
-#[tokio::test]
-async fn a_body_may_be_read_in_another_task() {
-    let mut connection = beside(|request: Request<RequestBody>| async move {
-        let read = tokio::spawn(request.into_body().collect());
-        let length = read.await.unwrap().map(|body| body.to_bytes().len());
-        Response::new(Full::new(Bytes::from(format!("{length:?}"))))
-    })
-    .await;
-    let large = vec![b'x'; 1_000_000];
-    for (body, expected) in [(&b"{}"[..], "Ok(2)"), (&large, "Ok(1000000)"), (b"", "Ok(0)")] {
-        let request = upload(body);
-        let (first, rest) = request.split_at(request.len() / 2);
-        connection.send(first).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        connection.send(rest).await;
-        assert_eq!(connection.reply().await.body, expected.as_bytes());
-    }
-}
-
-#[tokio::test]
-async fn a_body_that_outlives_its_answer_reads_nothing_of_the_next_request() {
-    let (kept, mut bodies) = tokio::sync::mpsc::unbounded_channel();
-    let mut connection = beside(move |request: Request<RequestBody>| {
-        kept.send(request.into_body()).unwrap();
-        async { Response::new(Full::new(Bytes::from_static(b"answered"))) }
-    })
-    .await;
-    let request = upload(&[b'x'; 100_000]);
-    connection.send(&request[..request.len() - 1]).await;
-    assert_eq!(connection.reply().await.header("connection"), Some("close"));
-    let body = bodies.recv().await.unwrap();
-    connection.send(b"x").await;
-    assert!(body.collect().await.is_err(), "it was answered before it was read");
-    connection.ended().await;
-}
-
-#[tokio::test]
-async fn a_stream_is_chunked_or_ends_with_its_connection_and_one_that_fails_is_not_ended() {
-    let mut connection = beside(|request: Request<RequestBody>| async move {
-        let fails = request.uri().path() == "/fails";
-        let pieces = [Ok("one"), Ok(""), Ok("two"), Err(std::io::Error::other("no more"))];
-        let pieces = pieces.into_iter().filter(move |piece| fails || piece.is_ok());
-        let frames = pieces.map(|piece| piece.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
-        Response::new(StreamBody::new(futures_util::stream::iter(frames)))
-    })
-    .await;
-    connection.send(b"GET / HTTP/1.1\r\n\r\n").await;
-    assert_eq!(connection.reply().await.body, b"onetwo");
-    connection.send(b"GET /fails HTTP/1.1\r\n\r\n").await;
-    assert!(!connection.all().await.ends_with("0\r\n\r\n"), "nobody takes the half for the whole");
-    let mut connection = Connection::open(connection.stream.peer_addr().unwrap()).await;
-    connection.send(b"GET / HTTP/1.0\r\n\r\n").await;
-    let all = connection.all().await;
-    assert!(all.contains("connection: close") && all.ends_with("\r\n\r\nonetwo"), "{all}");
 }

@@ -138,3 +138,16 @@ fn files_that_cannot_be_served_with_say_why() {
         assert!(said.contains(expected), "{said}, not {expected}");
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_rests_is_ended_as_tls_asks() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let files = Files::new("ended");
+    let service = service(&files).await;
+    let mut stream = files.connect(&service).await;
+    stream.write_all(b"GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    assert!(within(stream.read(&mut [0; 1000])).await.unwrap() > 0);
+    service.host.shutdown().drain();
+    // Without a word an end could be somebody else's doing, and this would be an error.
+    within(stream.read_to_end(&mut Vec::new())).await.unwrap();
+}

@@ -7,7 +7,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::response_headers::ResponseHeaders;
-use crate::http1::{Chunk, Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
+use crate::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> R
         if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
             return Err("the body is encoded in a way that nobody asked for".to_owned());
         }
-        return Ok(Framing::Chunked(Chunk::Size));
+        return Ok(Framing::chunked());
     }
     let mut lengths = headers.get_all(&CONTENT_LENGTH).map(read_length);
     let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {
         type Headers = &'static [(&'static str, &'static str)];
-        let chunked = Some(Framing::Chunked(Chunk::Size));
+        let chunked = Some(Framing::chunked());
         let table: &[(u16, Headers, Option<Framing>)] = &[
             (200, &[], Some(Framing::UntilClose)),
             (200, &[("content-length", "5")], Some(Framing::Length(5))),

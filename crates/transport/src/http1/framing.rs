@@ -5,8 +5,9 @@ use bytes::{Buf as _, Bytes, BytesMut};
 /// The longest line that says how long a chunk is, whatever else it says.
 const MOST_CHUNK_LINE: usize = 1024;
 
-/// The bytes of all headers behind a body, which are skipped.
-const MOST_TRAILERS: usize = 16 * 1024;
+/// What a body in chunks may say beside its bytes, all together: behind the lengths of chunks, and in headers behind the last.
+/// All of that is skipped.
+const MOST_SKIPPED: usize = 16 * 1024;
 
 /// More digits than any chunk needs, and few enough for a number of 64 bits.
 const MOST_DIGITS: usize = 15;
@@ -17,24 +18,34 @@ pub enum Framing {
     /// So many bytes are left.
     Length(u64),
     /// The body comes in chunks, of which the last is empty.
-    Chunked(Chunk),
+    Chunked(Chunks),
     /// The body ends with the connection.
     UntilClose,
 }
 
+/// How far a body is that comes in chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunks {
+    place: Place,
+    /// The bytes that were skipped.
+    skipped: usize,
+}
+
 /// Where in a chunk a body is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Chunk {
+enum Place {
     /// Before the line that says its length.
     Size,
     /// Within it; so many bytes are left.
     Data(u64),
     /// Behind its bytes, before the end of their line.
     LineEnd,
-    /// Behind the last chunk, among headers; so many bytes of them were skipped.
-    Trailers(usize),
+    /// Behind the last chunk, among headers.
+    Trailers,
     /// Behind everything.
     Over,
+    /// Behind something malformed, so that nobody knows where it ends.
+    Lost,
 }
 
 /// What a buffer holds of a body.
@@ -49,62 +60,76 @@ pub enum Taken {
 }
 
 impl Framing {
+    /// Begins a body that comes in chunks.
+    pub const fn chunked() -> Self {
+        Self::Chunked(Chunks { place: Place::Size, skipped: 0 })
+    }
+
     /// Returns the least number of bytes that are still to come.
     pub fn at_least(&self) -> u64 {
         match self {
-            Self::Length(left) | Self::Chunked(Chunk::Data(left)) => *left,
+            Self::Length(left) | Self::Chunked(Chunks { place: Place::Data(left), .. }) => *left,
             Self::Chunked(_) | Self::UntilClose => 0,
         }
     }
 
     /// Reports whether the body is over, as far as that does not need the end of the connection.
     pub fn is_over(&self) -> bool {
-        matches!(self, Self::Length(0) | Self::Chunked(Chunk::Over))
+        matches!(self, Self::Length(0) | Self::Chunked(Chunks { place: Place::Over, .. }))
     }
 
     /// Takes what a buffer holds of the body.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence that says what is wrong. Whatever follows belongs to nobody from there on.
     pub fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
         match self {
             Self::Length(0) => Ok(Taken::End),
             Self::Length(left) => Ok(take_of(left, buffer)),
             Self::UntilClose if buffer.is_empty() => Ok(Taken::More),
             Self::UntilClose => Ok(Taken::Data(buffer.split().freeze())),
-            Self::Chunked(chunk) => chunk.take(buffer),
+            Self::Chunked(chunks) => chunks.take(buffer).inspect_err(|_| chunks.place = Place::Lost),
         }
     }
 }
 
-impl Chunk {
+impl Chunks {
     fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
         loop {
-            *self = match self {
-                Self::Over => return Ok(Taken::End),
-                Self::Data(0) => Self::LineEnd,
-                Self::Data(left) => return Ok(take_of(left, buffer)),
-                Self::Size => match take_line(buffer, MOST_CHUNK_LINE)? {
+            self.place = match &mut self.place {
+                Place::Over => return Ok(Taken::End),
+                Place::Lost => return Err("the body is malformed"),
+                Place::Data(0) => Place::LineEnd,
+                Place::Data(left) => return Ok(take_of(left, buffer)),
+                Place::Size => match take_line(buffer, MOST_CHUNK_LINE)? {
                     None => return Ok(Taken::More),
-                    Some(line) => match read_size(&line).ok_or("the length of a chunk is not a number")? {
-                        0 => Self::Trailers(0),
-                        size => Self::Data(size),
-                    },
-                },
-                Self::LineEnd => match take_line(buffer, 0)? {
-                    None => return Ok(Taken::More),
-                    Some(_) => Self::Size,
-                },
-                Self::Trailers(skipped) => {
-                    let room = MOST_TRAILERS.saturating_sub(*skipped);
-                    match take_line(buffer, room)? {
-                        None => return Ok(Taken::More),
-                        Some(line) if line.is_empty() => Self::Over,
-                        Some(line) => Self::Trailers(*skipped + line.len() + 2),
+                    Some(line) => {
+                        self.skip(line.len().saturating_sub(MOST_DIGITS))?;
+                        match read_size(&line).ok_or("the length of a chunk is not a number")? {
+                            0 => Place::Trailers,
+                            size => Place::Data(size),
+                        }
                     }
-                }
+                },
+                Place::LineEnd => match take_line(buffer, 0)? {
+                    None => return Ok(Taken::More),
+                    Some(_) => Place::Size,
+                },
+                Place::Trailers => match take_line(buffer, MOST_SKIPPED)? {
+                    None => return Ok(Taken::More),
+                    Some(line) if line.is_empty() => Place::Over,
+                    Some(line) => {
+                        self.skip(line.len() + 2)?;
+                        Place::Trailers
+                    }
+                },
             }
         }
+    }
+
+    fn skip(&mut self, bytes: usize) -> Result<(), &'static str> {
+        self.skipped += bytes;
+        if self.skipped > MOST_SKIPPED { Err("the body says too much beside itself") } else { Ok(()) }
     }
 }
 
@@ -158,7 +183,7 @@ mod tests {
 
     /// Reads a body that arrives in pieces of a length; `None` is what is wrong with it, or that it has no end.
     fn read(body: &[u8], piece: usize) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut framing = Framing::Chunked(Chunk::Size);
+        let mut framing = Framing::chunked();
         let (mut buffer, mut read) = (BytesMut::new(), Vec::new());
         let mut pieces = body.chunks(piece);
         loop {
@@ -198,9 +223,20 @@ mod tests {
     ];
 
     #[test]
+    fn nothing_behind_what_is_malformed_is_taken_for_the_end() {
+        for body in ["zz\r\n", "5\n", "5\r\nhello\n\r\n", "0\r\nx-a: b\n", "ffffffffffffffffff\r\n"] {
+            let (mut framing, mut buffer) = (Framing::chunked(), BytesMut::from(body));
+            while framing.take(&mut buffer).is_ok() {}
+            buffer.extend_from_slice(b"0\r\n\r\n");
+            assert!(framing.take(&mut buffer).is_err() && !framing.is_over(), "{body:?}");
+        }
+    }
+
+    #[test]
     fn chunks_are_read_however_they_arrive() {
         let long = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(MOST_CHUNK_LINE));
-        let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MOST_TRAILERS / 8 + 1));
+        let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MOST_SKIPPED / 8 + 1));
+        let talk = format!("{}0\r\n\r\n", format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(20));
         let table: &[(&[u8], Option<&str>)] = &[
             (b"5\r\nhello\r\n0\r\n\r\n", Some("hello|")),
             (b"5\r\nhello\r\n00006\r\n world\r\n0\r\n\r\nHTTP", Some("hello world|HTTP")),
@@ -226,6 +262,7 @@ mod tests {
             (b"10000000000000000\r\nhello", None),
             (long.as_bytes(), None),
             (trailers.as_bytes(), None),
+            (talk.as_bytes(), None),
         ];
         for (body, expected) in table {
             for piece in [1, 2, 3, 7, body.len()] {

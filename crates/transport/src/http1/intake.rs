@@ -8,6 +8,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 /// What a read asks for at least, and the room that a connection keeps for it.
 const READ_BYTES: usize = 8 * 1024;
 
+/// What a read asks for while nothing is expected.
+const FEW_BYTES: usize = 64;
+
 /// What a read asks for at most, however much the peer has to say.
 const MOST_READ_BYTES: usize = 128 * 1024;
 
@@ -76,8 +79,15 @@ impl Intake {
         }
     }
 
-    /// Gives back all room if nothing is left, since a connection may not be read from for long.
-    pub fn leave(&mut self) {
+    /// Gives back all room if nothing is left, and takes little until another message begins: nothing is expected for long.
+    pub fn stand_by(&mut self) {
+        self.read_bytes = FEW_BYTES;
+        if self.buffer.capacity() > 2 * FEW_BYTES {
+            self.leave();
+        }
+    }
+
+    fn leave(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
             self.has_grown = false;
@@ -87,5 +97,47 @@ impl Intake {
     /// Returns what is left.
     pub fn into_bytes(self) -> Bytes {
         self.buffer.freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    fn fill(intake: &mut Intake, mut bytes: &[u8], expected: u64) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = intake.poll_fill(&mut bytes, &mut cx, expected);
+        assert!(polled.is_ready());
+    }
+
+    #[test]
+    fn room_follows_what_comes_and_is_given_back() {
+        let mut intake = Intake::default();
+        fill(&mut intake, b"hello", 0);
+        assert!((READ_BYTES..2 * READ_BYTES).contains(&intake.buffer.capacity()));
+        fill(&mut intake, &[b'x'; 300_000], 300_000);
+        assert_eq!(intake.buffer.len(), 5 + MOST_READ_BYTES, "as much as one read may bring");
+        intake.rest();
+        assert!(!intake.is_empty(), "what belongs to somebody stays");
+        intake.buffer.clear();
+        intake.rest();
+        assert_eq!(intake.buffer.capacity(), 0);
+    }
+
+    #[test]
+    fn little_room_is_kept_while_nothing_is_expected() {
+        let mut intake = Intake::default();
+        fill(&mut intake, &[b'x'; 300_000], 300_000);
+        intake.buffer.clear();
+        for _ in 0..3 {
+            intake.stand_by();
+            fill(&mut intake, b"", 0);
+            assert!(intake.buffer.capacity() <= 2 * FEW_BYTES, "{}", intake.buffer.capacity());
+        }
+        intake.begin();
+        fill(&mut intake, b"hello", 0);
+        assert!(intake.buffer.capacity() >= READ_BYTES);
     }
 }

@@ -5,7 +5,7 @@ mod intake;
 #[cfg(test)]
 pub(crate) mod nearly;
 
-pub use self::framing::{Chunk, Framing, Taken, read_length};
+pub use self::framing::{Chunks, Framing, Taken, read_length};
 pub use self::intake::Intake;
 
 /// The bytes that a head may have, all together.

@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -73,7 +73,11 @@ impl fmt::Debug for RequestBody {
 pub(super) struct Loan(Arc<Mutex<Lent>>);
 
 enum Lent {
-    Wire(Box<Wire>),
+    Wire {
+        wire: Box<Wire>,
+        /// Whoever waits for more of the body.
+        reader: Option<Waker>,
+    },
     /// It was taken back after the end of the body.
     Over,
     /// It was taken back before.
@@ -81,33 +85,13 @@ enum Lent {
 }
 
 impl Loan {
-    pub(super) fn new(wire: Box<Wire>) -> Self {
-        Self(Arc::new(Mutex::new(Lent::Wire(wire))))
-    }
-
-    /// Takes the connection back, whatever is left of the body.
-    pub(super) fn revoke(&self) -> Option<Box<Wire>> {
-        let mut lent = self.lock();
-        let left = match &*lent {
-            Lent::Wire(wire) if !wire.body().is_over() => Lent::Revoked,
-            Lent::Wire(_) | Lent::Over => Lent::Over,
-            Lent::Revoked => Lent::Revoked,
-        };
-        match std::mem::replace(&mut *lent, left) {
-            Lent::Wire(wire) => Some(wire),
-            Lent::Over | Lent::Revoked => None,
-        }
-    }
-
-    /// Takes the connection back if the body is over.
-    pub(super) fn end(&self) -> Option<Box<Wire>> {
-        let is_over = matches!(&*self.lock(), Lent::Wire(wire) if wire.body().is_over());
-        if is_over { self.revoke() } else { None }
-    }
-
     fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match &mut *self.lock() {
-            Lent::Wire(wire) => wire.poll_body(cx),
+            Lent::Wire { wire, reader } => {
+                let piece = wire.poll_body(cx);
+                *reader = piece.is_pending().then(|| cx.waker().clone());
+                piece
+            }
             Lent::Over => Poll::Ready(None),
             Lent::Revoked => Poll::Ready(Some(Err(io::ErrorKind::NotConnected.into()))),
         }
@@ -115,8 +99,8 @@ impl Loan {
 
     fn size_hint(&self) -> SizeHint {
         match &*self.lock() {
-            Lent::Wire(wire) if wire.body().is_over() => SizeHint::with_exact(0),
-            Lent::Wire(wire) => match wire.body() {
+            Lent::Wire { wire, .. } if wire.body().is_over() => SizeHint::with_exact(0),
+            Lent::Wire { wire, .. } => match wire.body() {
                 Framing::Length(left) => SizeHint::with_exact(*left),
                 Framing::Chunked(_) | Framing::UntilClose => SizeHint::default(),
             },
@@ -127,5 +111,51 @@ impl Loan {
 
     fn lock(&self) -> MutexGuard<'_, Lent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who has lent a connection. It is taken back at the latest when this is dropped, or whoever keeps the body would keep it.
+pub(super) struct Lender(Loan);
+
+impl Lender {
+    pub(super) fn new(wire: Box<Wire>) -> Self {
+        Self(Loan(Arc::new(Mutex::new(Lent::Wire { wire, reader: None }))))
+    }
+
+    pub(super) fn loan(&self) -> Loan {
+        self.0.clone()
+    }
+
+    /// Takes the connection back, whatever is left of the body.
+    pub(super) fn revoke(&self) -> Option<Box<Wire>> {
+        self.take_back(|_| true)
+    }
+
+    /// Takes the connection back if the body is over.
+    pub(super) fn end(&self) -> Option<Box<Wire>> {
+        self.take_back(|wire| wire.body().is_over())
+    }
+
+    fn take_back(&self, is_time: impl Fn(&Wire) -> bool) -> Option<Box<Wire>> {
+        let mut lent = self.0.lock();
+        let left = match &*lent {
+            Lent::Wire { wire, .. } if !is_time(wire) => return None,
+            Lent::Wire { wire, .. } if wire.body().is_over() => Lent::Over,
+            Lent::Wire { .. } => Lent::Revoked,
+            Lent::Over | Lent::Revoked => return None,
+        };
+        let Lent::Wire { wire, reader } = std::mem::replace(&mut *lent, left) else { return None };
+        drop(lent);
+        // It waits for something that will not come.
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        Some(wire)
+    }
+}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        self.revoke();
     }
 }

@@ -6,23 +6,23 @@ use tokio::sync::oneshot;
 use super::socket::Socket;
 
 /// A connection that HTTP is no longer spoken on, with what was read of it already.
-pub(in crate::http) type Taken = (Socket, Bytes);
+pub(in crate::http) type HandedOver = (Socket, Bytes);
 
 /// Hands a connection over to whoever answers a request to do so; an extension of that request.
 #[derive(Clone)]
 pub(in crate::http) struct Handover {
     // An extension has to be one that can be copied.
-    receiver: Arc<Mutex<Option<oneshot::Receiver<Taken>>>>,
+    receiver: Arc<Mutex<Option<oneshot::Receiver<HandedOver>>>>,
 }
 
 impl Handover {
-    pub(super) fn new() -> (oneshot::Sender<Taken>, Self) {
+    pub(super) fn new() -> (oneshot::Sender<HandedOver>, Self) {
         let (sender, receiver) = oneshot::channel();
         (sender, Self { receiver: Arc::new(Mutex::new(Some(receiver))) })
     }
 
     /// Waits for the connection; `None` if it broke before, or was taken already.
-    pub(in crate::http) async fn taken(self) -> Option<Taken> {
+    pub(in crate::http) async fn taken(self) -> Option<HandedOver> {
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         receiver?.await.ok()
     }

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{Method, StatusCode, Uri, Version};
-use trunkline_transport::http1::{Chunk, Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
+use trunkline_transport::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
 
 use crate::http::arrival::{RequestHead, Written};
 
@@ -46,9 +46,15 @@ const TOO_LONG: Wrong =
 /// It is wrong, or will be whatever follows.
 pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<Head>, Wrong> {
     if *looked_at == 0 {
-        // Some clients end a body with a line that belongs to nothing.
-        let empty = buffer.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        buffer.advance(empty);
+        skip_empty_lines(buffer);
+        match buffer.as_ref() {
+            [] | [b'\r'] => return Ok(None),
+            // Whoever speaks TLS, or anything else in bytes, need not be waited for.
+            [first, ..] if first.is_ascii_control() || !first.is_ascii() => {
+                return Err(malformed("what comes is not HTTP"));
+            }
+            _ => {}
+        }
     }
     let Some(length) = head_end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
         *looked_at = buffer.len();
@@ -60,6 +66,13 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
     };
     *looked_at = 0;
     parse(&buffer.split_to(length).freeze()).map(Some)
+}
+
+/// Skips the lines that some clients end a body with, and that belong to nothing.
+fn skip_empty_lines(buffer: &mut BytesMut) {
+    while let Some(line) = [&b"\r\n"[..], b"\n"].into_iter().find(|line| buffer.starts_with(line)) {
+        buffer.advance(line.len());
+    }
 }
 
 fn parse(text: &Bytes) -> Result<Head, Wrong> {
@@ -80,11 +93,13 @@ fn parse(text: &Bytes) -> Result<Head, Wrong> {
         said.hear(header.name, header.value)?;
     }
     let is_newest = version == Version::HTTP_11;
+    let framing = said.framing(version)?;
     Ok(Head {
-        framing: said.framing(version)?,
         keeps_alive: is_newest && !said.close,
         expects_continue: is_newest && said.expects_continue,
-        upgrades: is_newest && said.upgrades,
+        // What is behind a body would be taken for it by whoever takes the connection over.
+        upgrades: is_newest && said.upgrades && framing.is_over(),
+        framing,
         request: RequestHead::new(method, uri, version, Written::new(text.clone(), request.headers)),
     })
 }
@@ -143,7 +158,7 @@ impl Said {
     fn framing(&self, version: Version) -> Result<Framing, Wrong> {
         match (self.chunked, self.length) {
             (false, length) => Ok(Framing::Length(length.unwrap_or(0))),
-            (true, None) if version == Version::HTTP_11 => Ok(Framing::Chunked(Chunk::Size)),
+            (true, None) if version == Version::HTTP_11 => Ok(Framing::chunked()),
             (true, None) => Err(malformed("HTTP/1.0 knows no `Transfer-Encoding`")),
             (true, Some(_)) => Err(malformed("`Content-Length` and `Transfer-Encoding` exclude each other")),
         }
@@ -180,7 +195,7 @@ mod tests {
 
     #[test]
     fn headers_say_what_comes_behind_them() {
-        let chunked = Framing::Chunked(Chunk::Size);
+        let chunked = Framing::chunked();
         // The end of the body, whether the connection is kept, whether the body is to be asked for, whether it may be upgraded.
         let table: &[(&str, Framing, [bool; 3])] = &[
             ("1\r\n", Framing::Length(0), [true, false, false]),
@@ -193,6 +208,7 @@ mod tests {
             ("1\r\nexpect: 100-Continue\r\n", Framing::Length(0), [true, true, false]),
             ("0\r\nexpect: 100-continue\r\nupgrade: websocket\r\n", Framing::Length(0), [false; 3]),
             ("1\r\nupgrade: websocket\r\n", Framing::Length(0), [true, false, true]),
+            ("1\r\nupgrade: websocket\r\ncontent-length: 2\r\n", Framing::Length(2), [true, false, false]),
         ];
         for (rest, framing, [keeps_alive, expects_continue, upgrades]) in table {
             let (head, _) = read(format!("GET / HTTP/1.{rest}\r\n").as_bytes()).unwrap().unwrap();

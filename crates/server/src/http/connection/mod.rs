@@ -18,16 +18,17 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Response, StatusCode, Version};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::{Method, Response, StatusCode, Version, response};
 use http_body::Body;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
+use trunkline_transport::http1::read_length;
 
-use self::body::Loan;
+use self::body::Lender;
 pub use self::body::RequestBody;
+use self::handover::HandedOver;
 pub(super) use self::handover::Handover;
-use self::handover::Taken;
 use self::head::{Head, Wrong};
 use self::patience::{Patience, Wait};
 use self::reply::{Ending, Length};
@@ -55,31 +56,31 @@ pub(super) struct Connection<S> {
 }
 
 /// Who has the connection while a request is answered.
-enum Held {
+enum Holder {
     Here(Box<Wire>),
     /// The body of the request, which is still coming.
-    Lent(Loan),
+    Body(Lender),
 }
 
-impl Held {
+impl Holder {
     /// Takes the connection, whoever has it.
     fn take(self) -> Option<Box<Wire>> {
         match self {
             Self::Here(wire) => Some(wire),
-            Self::Lent(loan) => loan.revoke(),
+            Self::Body(lender) => lender.revoke(),
         }
     }
 
     /// Polls for the end of the peer. Before the end of the body only its reader can tell.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Self::Lent(loan) = self
-            && let Some(wire) = loan.end()
+        if let Self::Body(lender) = self
+            && let Some(wire) = lender.end()
         {
             *self = Self::Here(wire);
         }
         match self {
             Self::Here(wire) => wire.poll_gone(cx),
-            Self::Lent(_) => Poll::Pending,
+            Self::Body(_) => Poll::Pending,
         }
     }
 }
@@ -89,14 +90,14 @@ struct Asked {
     is_head: bool,
     version: Version,
     keeps_alive: bool,
-    handover: Option<oneshot::Sender<Taken>>,
+    handover: Option<oneshot::Sender<HandedOver>>,
 }
 
 /// What becomes of a connection behind a response.
 enum Next {
     Request,
     End,
-    Handover(oneshot::Sender<Taken>),
+    Handover(oneshot::Sender<HandedOver>),
 }
 
 impl<S: Responder> Connection<S> {
@@ -111,11 +112,11 @@ impl<S: Responder> Connection<S> {
         loop {
             let head = match poll_fn(|cx| self.poll_head(cx, &mut wire)).await {
                 Ok(Some(head)) => head,
-                Ok(None) => return Ok(()),
+                Ok(None) => return close(&mut wire).await,
                 Err(wrong) => return refuse(&mut wire, wrong).await,
             };
-            let (request, asked, held) = self.take(head, wire);
-            let Some((response, back)) = self.answer(request, held).await else { return Ok(()) };
+            let (request, asked, holder) = self.take(head, wire);
+            let Some((response, back)) = self.answer(request, holder).await else { return Ok(()) };
             wire = back;
             let keeps_alive = asked.keeps_alive && !self.shutdown.is_draining();
             match respond(&mut wire, response, Asked { keeps_alive, ..asked }).await? {
@@ -148,7 +149,7 @@ impl<S: Responder> Connection<S> {
     }
 
     /// Makes a request of a head and of what is here of its body.
-    fn take(&mut self, head: Head, mut wire: Box<Wire>) -> (Arrival, Asked, Held) {
+    fn take(&mut self, head: Head, mut wire: Box<Wire>) -> (Arrival, Asked, Holder) {
         self.patience.asked();
         let Head { request: mut head, keeps_alive, upgrades, .. } = head;
         let (is_head, version) = (*head.method() == Method::HEAD, head.version());
@@ -161,30 +162,34 @@ impl<S: Responder> Connection<S> {
             head.extend(handover);
             asked.handover = Some(sender);
         }
-        let (body, held) = match wire.take_whole_body() {
-            Some(bytes) => (RequestBody::whole(bytes), Held::Here(wire)),
+        let (body, holder) = match wire.take_whole_body() {
+            Some(bytes) => (RequestBody::whole(bytes), Holder::Here(wire)),
             None => {
-                let loan = Loan::new(wire);
-                (RequestBody::coming(loan.clone()), Held::Lent(loan))
+                let lender = Lender::new(wire);
+                (RequestBody::coming(lender.loan()), Holder::Body(lender))
             }
         };
-        (Arrival { head, body }, asked, held)
+        (Arrival { head, body }, asked, holder)
     }
 
     /// Waits for the response to a request; `None` if the peer is gone before.
-    async fn answer(&mut self, request: Arrival, mut held: Held) -> Option<(Response<S::Body>, Box<Wire>)> {
+    async fn answer(
+        &mut self,
+        request: Arrival,
+        mut holder: Holder,
+    ) -> Option<(Response<S::Body>, Box<Wire>)> {
         let mut answer = pin!(self.service.respond(request));
         let response = poll_fn(|cx| {
             if let Poll::Ready(response) = answer.as_mut().poll(cx) {
                 return Poll::Ready(Some(response));
             }
-            if held.poll_gone(cx).is_ready() {
+            if holder.poll_gone(cx).is_ready() {
                 return Poll::Ready(None);
             }
             self.patience.poll_end(cx, Wait::Response).map(|()| None)
         })
         .await?;
-        Some((response, held.take()?))
+        Some((response, holder.take()?))
     }
 }
 
@@ -195,13 +200,15 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = response.into_parts();
-    let length = length(parts.status, &body, &asked);
+    let length = length(&parts, &body, &asked);
     let handover = asked.handover.filter(|_| parts.status == StatusCode::SWITCHING_PROTOCOLS);
-    if parts.status == StatusCode::SWITCHING_PROTOCOLS && handover.is_none() {
-        return Err(io::Error::other("a connection was to be switched that nobody wants switched"));
+    if parts.status.is_informational() && handover.is_none() {
+        // The next response would be taken for the one to this request.
+        return Err(io::Error::other(format!("{} is not an answer to this request", parts.status)));
     }
+    let is_read = wire.body().is_over() || poll_fn(|cx| Poll::Ready(wire.skip_body(cx))).await;
     let keeps_alive =
-        asked.keeps_alive && wire.skip_body() && length != Length::UntilClose && !reply::says_close(&parts);
+        asked.keeps_alive && is_read && length != Length::UntilClose && !reply::says_close(&parts);
     let ending = if keeps_alive || handover.is_some() { Ending::Keep } else { Ending::Close };
     wire.begin(&parts, length, ending);
     drop(parts);
@@ -253,11 +260,15 @@ where
 }
 
 /// Returns how long the body of a response is, and how that is told.
-fn length(status: StatusCode, body: &impl Body, asked: &Asked) -> Length {
+fn length(parts: &response::Parts, body: &impl Body, asked: &Asked) -> Length {
+    let status = parts.status;
     if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         return Length::Without;
     }
+    // Whoever answers a request for the head alone knows how long the body would have been.
+    let told = || parts.headers.get(CONTENT_LENGTH).and_then(|length| read_length(length.as_bytes()));
     match body.size_hint().exact() {
+        Some(0) if asked.is_head => Length::Known(told().unwrap_or(0)),
         Some(bytes) => Length::Known(bytes),
         None if asked.version == Version::HTTP_11 => Length::Chunked,
         None => Length::UntilClose,
@@ -267,11 +278,12 @@ fn length(status: StatusCode, body: &impl Body, asked: &Asked) -> Length {
 /// Says what is wrong with a head, and ends the connection: where the next request would begin is not known.
 #[cold]
 async fn refuse(wire: &mut Wire, wrong: Wrong) -> io::Result<()> {
+    tracing::debug!(status = wrong.status.as_u16(), wrong.sentence, "a head was refused");
     let (mut parts, ()) = Response::new(()).into_parts();
     parts.status = wrong.status;
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     wire.begin(&parts, Length::Known(wrong.sentence.len() as u64), Ending::Close);
-    wire.say(wrong.sentence.as_bytes());
+    wire.say(format_args!("{}", wrong.sentence));
     poll_fn(|cx| wire.poll_flush(cx)).await?;
     wire.expect_anything();
     close(wire).await
@@ -279,7 +291,8 @@ async fn refuse(wire: &mut Wire, wrong: Wrong) -> io::Result<()> {
 
 /// Ends a connection once its last response is written.
 async fn close(wire: &mut Wire) -> io::Result<()> {
-    poll_fn(|cx| wire.poll_close(cx)).await?;
+    // A peer that is gone already need not be told.
+    let _ = poll_fn(|cx| wire.poll_close(cx)).await;
     if !wire.body().is_over() {
         let _ = tokio::time::timeout(LINGER, poll_fn(|cx| wire.poll_discard(cx))).await;
     }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-use crate::http::listener::Held;
+use crate::http::listener::Admission;
 use crate::metrics::process;
 use crate::unread::Holding;
 
@@ -22,7 +22,7 @@ pub(in crate::http) struct Socket {
     write_within: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
     unread: Holding,
-    _held: Held,
+    _admission: Admission,
 }
 
 pub(in crate::http) enum Stream {
@@ -31,8 +31,13 @@ pub(in crate::http) enum Stream {
 }
 
 impl Socket {
-    pub(in crate::http) fn new(stream: Stream, write_within: Duration, unread: Holding, held: Held) -> Self {
-        Self { stream, write_within, stuck: None, unread, _held: held }
+    pub(in crate::http) fn new(
+        stream: Stream,
+        write_within: Duration,
+        unread: Holding,
+        admission: Admission,
+    ) -> Self {
+        Self { stream, write_within, stuck: None, unread, _admission: admission }
     }
 
     /// Counts what a write has left over of what was to be written, and passes on how it went.

@@ -1,4 +1,5 @@
-use std::io::{self, IoSlice};
+use std::fmt;
+use std::io::{self, IoSlice, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -14,8 +15,12 @@ use super::socket::Socket;
 /// What waits to be written is let grow to this before more of a response is asked for.
 const ENOUGH: usize = 64 * 1024;
 
-/// What is read ahead of a request while another is answered.
+/// What is read ahead of a request while another is answered. Of a peer that sends more nobody knows whether it is still there
+/// before it is answered.
 const MOST_AHEAD: usize = 8 * 1024;
+
+/// What is read of a body that nobody wants, since the connection is worth that much.
+const MOST_SKIPPED: usize = 64 * 1024;
 
 /// One connection as bytes: the request that is read, and the response that is written.
 pub(super) struct Wire {
@@ -69,9 +74,9 @@ impl Wire {
         }
     }
 
-    /// Reports whether nothing of a request is here.
-    pub(super) fn is_idle(&self) -> bool {
-        self.incoming.is_empty()
+    /// Reports whether nothing of a request is here; half an empty line is nothing yet.
+    pub(super) fn is_idle(&mut self) -> bool {
+        matches!(self.incoming.buffer().as_ref(), [] | [b'\r'])
     }
 
     /// Takes the body of the request if it is here to its end; it is one piece then.
@@ -120,10 +125,22 @@ impl Wire {
         &self.body
     }
 
-    /// Skips what is here of a body that nobody reads; reports whether that was all of it.
-    pub(super) fn skip_body(&mut self) -> bool {
-        while let Ok(Taken::Data(_)) = self.body.take(self.incoming.buffer()) {}
+    /// Skips a body that nobody reads, as far as it is here and not too long; reports whether that was all of it.
+    pub(super) fn skip_body(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut skipped = 0;
+        while !self.body.is_over() && skipped < MOST_SKIPPED {
+            match self.body.take(self.incoming.buffer()) {
+                Ok(Taken::Data(data)) => skipped += data.len(),
+                Ok(Taken::More) if self.poll_more(cx) => {}
+                _ => break,
+            }
+        }
         self.body.is_over()
+    }
+
+    /// Reads more if there is more already.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> bool {
+        matches!(self.incoming.poll_fill(&mut self.socket, cx, 0), Poll::Ready(Ok(1..)))
     }
 
     /// Polls for the end of the peer, while a request is answered whose body is read. What comes meanwhile is kept.
@@ -143,8 +160,9 @@ impl Wire {
     }
 
     /// Adds a text to what is to be written.
-    pub(super) fn say(&mut self, text: &[u8]) {
-        self.outgoing.extend_from_slice(text);
+    pub(super) fn say(&mut self, text: fmt::Arguments<'_>) {
+        // Nothing that is written to memory fails.
+        let _ = self.outgoing.write_fmt(text);
     }
 
     /// Adds a piece of a body to what is to be written, and what ends the piece.
@@ -221,7 +239,7 @@ impl Wire {
 
     /// Gives back the room for the next request, since none is expected before a stream ends.
     pub(super) fn stand_by(&mut self) {
-        self.incoming.leave();
+        self.incoming.stand_by();
     }
 
     /// Says that whatever comes belongs to no request.

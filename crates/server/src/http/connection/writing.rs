@@ -9,7 +9,7 @@ pub(super) struct Writing {
     length: Length,
     /// Whether nothing more of the body is wanted.
     pub(super) is_over: bool,
-    /// Whether the body was as long as it should be.
+    /// Whether the body ended before its length.
     is_short: bool,
 }
 
@@ -41,7 +41,7 @@ impl Writing {
             (None, length) => {
                 self.is_over = true;
                 if *length == Length::Chunked {
-                    wire.say(b"0\r\n\r\n");
+                    wire.say(format_args!("0\r\n\r\n"));
                 }
             }
         }
@@ -55,7 +55,7 @@ impl Writing {
 
 fn write_piece(wire: &mut Wire, bytes: Bytes, length: Length) {
     if length == Length::Chunked {
-        wire.say(format!("{:x}\r\n", bytes.len()).as_bytes());
+        wire.say(format_args!("{:x}\r\n", bytes.len()));
         wire.add(bytes, b"\r\n");
     } else {
         wire.add(bytes, &[]);

@@ -384,7 +384,7 @@ impl Responder for HttpService {
     type Body = ResponseBody;
 
     /// Answers a request as [`handle`](Self::handle) does. A call that takes its time needs no timer here: the connection sees
-    /// to it that it is polled when its response has to begin.
+    /// to it that it is polled when its response has to begin. In a task of its own nobody would, and `handle` is for that.
     fn respond(&self, request: Arrival) -> impl Future<Output = Response<ResponseBody>> + Send {
         // Taken apart before there is a future, which would else have room for it twice.
         let Arrival { head, body } = request;

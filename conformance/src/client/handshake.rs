@@ -41,7 +41,7 @@ async fn post(client: &HttpClient, url: &Url, method: &str, body: &Value) -> Res
         headers: headers.into(),
         body: body.to_string().into(),
     };
-    let mut response = client.send(request).await?;
+    let mut response = client.send(&request).await?;
     response.body.read_all(MOST_BYTES).await?;
     if !response.status.is_success() {
         return Err(format!("`{method}` was answered with {}", response.status).into());

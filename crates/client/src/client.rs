@@ -16,7 +16,7 @@ use trunkline_transport::Target;
 
 use crate::builder::Builder;
 use crate::cache::{Cache, Key};
-use crate::call::{Call, Calling, Completion, LogFn, LogMessage, Outcome, Round, Step};
+use crate::call::{Alarms, Call, Calling, Completion, LogFn, LogMessage, Outcome, Round, Step};
 use crate::carrier::Carrier;
 use crate::connect::{Attempt, Connected, Plan};
 use crate::edge::Edge;
@@ -85,6 +85,7 @@ pub(crate) struct Inner {
     pub(crate) cache: Cache,
     pub(crate) changes: Changes,
     pub(crate) adopted: Adopted,
+    pub(crate) alarms: Alarms,
     on_log: Option<Arc<LogFn>>,
     /// The level that requests ask for, as its place among the levels and one more; zero for none.
     level: AtomicU8,
@@ -144,6 +145,7 @@ impl Client {
             tools: KnownTools::default(),
             changes: Changes::default(),
             adopted: Adopted::default(),
+            alarms: Alarms::default(),
             on_log,
             level: AtomicU8::new(0),
             reopening: tokio::sync::Mutex::default(),

@@ -20,6 +20,7 @@ mod list;
 mod mailbox;
 mod received;
 mod session;
+mod slots;
 mod subscribe;
 mod tools;
 #[cfg(test)]

@@ -78,9 +78,9 @@ pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(
     let mut writer = Writer::with_capacity(hint + method.len() + 64);
     writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
     writer.unsigned(id);
-    writer.plain_key("method");
+    writer.verbatim(r#""method":"#);
     writer.string(method);
-    writer.plain_key("params");
+    writer.verbatim(r#""params":"#);
     params(&mut writer);
     writer.close_object();
     writer.into_string()

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytestring::ByteString;
 
+use crate::codec::RawResult;
 use crate::id::Id;
 use crate::json::{COMMON, Collector, JsonKind, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
 use crate::method::Method;
@@ -71,7 +72,7 @@ pub struct Response {
     /// The request's token; absent when the peer could not read it.
     pub id: Option<Id>,
     /// The result, or the error as the peer wrote it.
-    pub outcome: Result<Raw, Raw>,
+    pub outcome: Result<RawResult, Raw>,
 }
 
 /// The parameters of a request or notification, with `_meta` taken apart from the others.
@@ -94,9 +95,21 @@ impl Params {
     /// # Errors
     /// [`Refusal::INVALID_PARAMS`] naming the member.
     pub fn text(&self, key: &str) -> Result<ByteString, Refusal> {
+        self.text_by(key, Raw::to_text)
+    }
+
+    /// Returns a member that must be a string, for those who only look at it.
+    ///
+    /// # Errors
+    /// As [`Params::text`].
+    pub fn borrowed_text(&self, key: &str) -> Result<Cow<'_, str>, Refusal> {
+        self.text_by(key, Raw::as_text)
+    }
+
+    fn text_by<'a, T>(&'a self, key: &str, read: impl FnOnce(&'a Raw) -> Option<T>) -> Result<T, Refusal> {
         let problem = |what| Refusal::INVALID_PARAMS.because(format!("`{key}` {what}"));
         let value = self.members.get(key).ok_or_else(|| problem("is missing"))?;
-        value.to_text().ok_or_else(|| problem("must be a string"))
+        read(value).ok_or_else(|| problem("must be a string"))
     }
 }
 
@@ -206,7 +219,7 @@ struct Envelope {
     id: Option<Result<Id, NoId>>,
     method: Option<ByteString>,
     params: Option<Params>,
-    result: Option<Raw>,
+    result: Option<RawResult>,
     error: Option<Raw>,
 }
 
@@ -239,7 +252,7 @@ impl Envelope {
                     scanner.skip();
                     self.note("`params` must be an object")
                 }
-                "result" => fill(&mut self.result, scanner.value()),
+                "result" => fill(&mut self.result, RawResult::scan(scanner)),
                 "error" => fill(&mut self.error, scanner.value()),
                 _ => {
                     others.get_or_insert_default().add(key.read(), &mut wrong);

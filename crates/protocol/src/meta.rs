@@ -24,18 +24,20 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The task that a message belongs to, in 2025-11-25.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
+/// The members of `_meta` that are about one hop alone.
+pub(crate) const OF_ONE_HOP: [&str; 8] = [
+    SERVER_INFO,
+    PROGRESS_TOKEN,
+    PROTOCOL_VERSION,
+    CLIENT_INFO,
+    CLIENT_CAPABILITIES,
+    LOG_LEVEL,
+    SUBSCRIPTION_ID,
+    RELATED_TASK,
+];
+
 /// Reports whether a member of `_meta` is about one hop alone, so that whoever carries a message writes its own.
 pub fn is_of_one_hop(key: &str) -> bool {
-    const OF_ONE_HOP: [&str; 8] = [
-        PROGRESS_TOKEN,
-        PROTOCOL_VERSION,
-        CLIENT_INFO,
-        CLIENT_CAPABILITIES,
-        LOG_LEVEL,
-        SUBSCRIPTION_ID,
-        SERVER_INFO,
-        RELATED_TASK,
-    ];
     OF_ONE_HOP.contains(&key)
 }
 

@@ -1,5 +1,6 @@
 //! Calls: what is asked of a server, step by step.
 
+mod alarms;
 mod calling;
 mod completion;
 mod note;
@@ -9,6 +10,7 @@ mod request;
 mod running;
 mod step;
 
+pub(crate) use self::alarms::Alarms;
 pub use self::calling::Calling;
 pub use self::completion::Completion;
 pub use self::note::{LogMessage, Progress};

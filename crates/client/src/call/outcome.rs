@@ -1,6 +1,7 @@
 use bytes::Bytes;
+use trunkline_protocol::Refusal;
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{Answer, Question};
-use trunkline_protocol::{Raw, Refusal};
 
 use super::{Call, Meanwhile, Suspended};
 use crate::client::Client;
@@ -11,7 +12,7 @@ use crate::error::Error;
 #[non_exhaustive]
 pub enum Outcome {
     /// The call is answered; the result is as the server wrote it.
-    Done(Raw),
+    Done(RawResult),
     /// The server needs answers before it can go on.
     Ask(Box<Round>),
 }
@@ -80,7 +81,7 @@ impl Round {
         suspended.get_mut().give_up_uncertain();
         let answers = self.questions.into_iter().map(|(key, question)| (key, unanswered(&question)));
         // A server that is gone, or does not read, need not be told.
-        let _ = suspended.get_mut().answer(self.client.inner(), answers.collect()).await;
+        let _ = suspended.get_mut().answer(self.client.inner(), &self.call, answers.collect()).await;
     }
 
     /// Goes on with the answers.

@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{Answer, Question};
 use trunkline_protocol::{Notification, Raw, Refusal, era};
 
@@ -24,7 +25,8 @@ pub(crate) struct Running {
     pub(crate) session: Arc<Session>,
     /// Before what is open, since it is dropped first: a question that is given up must not come back to this call.
     exchange: Exchange,
-    clock: Clock,
+    /// What is left of the time in all.
+    left: Duration,
     /// What came while questions were being answered, and has to be looked at afterwards.
     backlog: VecDeque<Arrived>,
     open: Vec<Open>,
@@ -43,7 +45,7 @@ struct Open {
 #[derive(Debug)]
 pub(crate) enum Waited {
     /// With a response.
-    Response(Result<Raw, Raw>),
+    Response(Result<RawResult, Raw>),
     /// Without one.
     Lost(Loss),
     /// With questions.
@@ -60,24 +62,11 @@ pub enum Meanwhile {
     Withdrawn(String),
 }
 
-/// How long a call may still take.
-#[derive(Debug)]
-struct Clock {
-    silent_for: Duration,
-    /// What is left of the time in all.
-    left: Duration,
-    /// How long it is waited for further questions after the first.
-    siblings_within: Duration,
-}
-
 impl Running {
     pub(crate) fn new(session: Arc<Session>, exchange: Exchange, call: &Call, inner: &Inner) -> Self {
-        let limits = &inner.plan.limits;
-        let silent_for = call.timeout.unwrap_or(limits.silent_for);
-        let siblings_within = if call.gathers { limits.siblings_within } else { Duration::ZERO };
-        let clock = Clock { silent_for, left: limits.call_at_most.max(silent_for), siblings_within };
+        let left = inner.plan.limits.call_at_most.max(silent_for(inner, call));
         let (backlog, open) = (VecDeque::new(), Vec::new());
-        Self { session, exchange, clock, backlog, open, asked: 0, reported: f64::NEG_INFINITY }
+        Self { session, exchange, left, backlog, open, asked: 0, reported: f64::NEG_INFINITY }
     }
 
     /// Waits until the call comes back with something. The arguments of an `async fn` would be kept twice, in every call.
@@ -90,14 +79,14 @@ impl Running {
         call: &Call,
     ) -> impl Future<Output = Result<Waited, Error>> + Send {
         let began = Instant::now();
-        let at_most = began + self.clock.left;
-        let mut due = (began + self.clock.silent_for).min(at_most);
+        let at_most = began + self.left;
+        let mut due = (began + silent_for(inner, call)).min(at_most);
         async move {
-            let mut alarm = std::pin::pin!(sleep_until(due));
+            let mut alarm = inner.alarms.alarm();
             loop {
                 let arrived = std::future::poll_fn(|cx| match self.poll_next(cx) {
                     Poll::Ready(arrived) => Poll::Ready(Some(arrived)),
-                    Poll::Pending => alarm.as_mut().poll(cx).map(|()| None),
+                    Poll::Pending => alarm.poll(due, cx).map(|()| None),
                 });
                 let gathering = match arrived.await {
                     Some(Arrived::Response(outcome)) => return Ok(Waited::Response(outcome)),
@@ -105,7 +94,7 @@ impl Running {
                     Some(Arrived::Notice(notice)) => {
                         let now = Instant::now();
                         if self.notice(inner, call, &notice).is_some_and(|noted| noted == Noted::Progress) {
-                            due = (now + self.clock.silent_for).min(at_most);
+                            due = (now + silent_for(inner, call)).min(at_most);
                         }
                         // Whoever never stops talking would else never let the alarm be heard.
                         if now >= due {
@@ -119,21 +108,20 @@ impl Running {
                     }
                     Some(Arrived::Skipped) => continue,
                     None => {
-                        // Progress only moves the time; the alarm is set anew once it rings.
+                        // Progress moves the time, and what was due before rings nevertheless.
                         if Instant::now() >= due {
                             return Err(Error::TimedOut { after: due - began });
                         }
-                        alarm.as_mut().reset(due);
                         continue;
                     }
                 };
                 let questions = gathering.await.map_err(|_| Error::TimedOut { after: due - began })??;
                 let now = Instant::now();
                 if !questions.is_empty() {
-                    self.clock.left = at_most.saturating_duration_since(now);
+                    self.left = at_most.saturating_duration_since(now);
                     return Ok(Waited::Asked(questions));
                 }
-                due = (now + self.clock.silent_for).min(at_most);
+                due = (now + silent_for(inner, call)).min(at_most);
             }
         }
     }
@@ -147,7 +135,8 @@ impl Running {
     ) -> Result<Vec<(String, Question)>, Error> {
         let mut questions = Vec::new();
         questions.extend(self.ask(inner, call, first).await?);
-        let deadline = Instant::now() + self.clock.siblings_within;
+        let within = if call.gathers { inner.plan.limits.siblings_within } else { Duration::ZERO };
+        let deadline = Instant::now() + within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match timeout(left, self.next()).await {
@@ -220,8 +209,8 @@ impl Running {
     ///
     /// # Errors
     /// The connection is gone, or the server does not read.
-    pub(crate) async fn answer(&mut self, inner: &Inner, answers: Answers) -> Result<(), Error> {
-        let after = self.clock.silent_for;
+    pub(crate) async fn answer(&mut self, inner: &Inner, call: &Call, answers: Answers) -> Result<(), Error> {
+        let after = silent_for(inner, call);
         timeout(after, self.post(inner, answers)).await.unwrap_or(Err(Error::TimedOut { after }))
     }
 
@@ -326,6 +315,11 @@ impl Running {
             }
         }
     }
+}
+
+/// Returns how long the server may be silent.
+fn silent_for(inner: &Inner, call: &Call) -> Duration {
+    call.timeout.unwrap_or(inner.plan.limits.silent_for)
 }
 
 /// What a notice was about, where that matters.

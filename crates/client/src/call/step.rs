@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, TryFutureExt as _};
 use tokio::time::{Instant, sleep};
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Method, Raw, Refusal};
 
@@ -47,7 +48,7 @@ pub(crate) enum Said {
 /// How a step ends.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Done(Raw),
+    Done(RawResult),
     Ask(Vec<(String, Question)>, Continuation),
 }
 
@@ -115,7 +116,7 @@ impl Inner {
         call: &Call,
     ) -> Result<Step, Error> {
         let mut running = suspended.into_running();
-        running.answer(self, answers).await?;
+        running.answer(self, call, answers).await?;
         match running.wait(self, call).await? {
             Waited::Response(outcome) => self.settle(&running, call, outcome),
             Waited::Lost(loss) => Err(loss.into()),
@@ -123,7 +124,7 @@ impl Inner {
         }
     }
 
-    fn settle(&self, running: &Running, call: &Call, outcome: Result<Raw, Raw>) -> Result<Step, Error> {
+    fn settle(&self, running: &Running, call: &Call, outcome: Result<RawResult, Raw>) -> Result<Step, Error> {
         let capabilities = self.capabilities_of(call);
         Ok(match running.session.edge.read(call.known, outcome, capabilities)? {
             Settled::Done(result) => Step::Done(result),
@@ -146,7 +147,7 @@ impl Inner {
         let mut pace = PACE;
         loop {
             match self.step(call, given.take()).await? {
-                Step::Done(result) => return Ok(result),
+                Step::Done(result) => return Ok(result.into_raw()),
                 Step::Ask(questions, then) if questions.is_empty() => {
                     if began.elapsed() > limits.call_at_most {
                         return Err(Error::TimedOut { after: began.elapsed() });

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::task::{Context, Poll, ready};
 
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::{Notification, Raw};
 
 use super::asked::Asked;
@@ -33,7 +34,7 @@ pub(crate) enum Arrived {
     /// Notices came faster than they were taken, and the oldest of them are gone.
     Skipped,
     /// The response, result or error as the server wrote it; nothing comes after it.
-    Response(Result<Raw, Raw>),
+    Response(Result<RawResult, Raw>),
     /// There will be no response; nothing comes after it.
     Lost(Loss),
 }

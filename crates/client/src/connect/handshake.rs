@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::{Method, Raw, Revision};
 
 use super::probe::Observation;
@@ -25,7 +26,7 @@ pub(crate) async fn discover(carrier: &dyn Carrier, plan: &Plan, edge: &Edge) ->
     };
     match answer(carrier.request(outgoing), within).await {
         None => Observation::Silence,
-        Some(Ok(Ok(result))) => Observation::Described(result),
+        Some(Ok(Ok(result))) => Observation::Described(result.into_raw()),
         Some(Ok(Err(error))) => Observation::Refused(Refused::read(&error)),
         Some(Err(loss)) => Observation::Lost(loss),
     }
@@ -92,7 +93,7 @@ impl Failure {
 }
 
 /// Waits for the last word of an exchange; nothing if it does not come in time.
-async fn answer(mut exchange: Exchange, within: Duration) -> Option<Result<Result<Raw, Raw>, Loss>> {
+async fn answer(mut exchange: Exchange, within: Duration) -> Option<Result<Result<RawResult, Raw>, Loss>> {
     let last = async {
         loop {
             match exchange.next().await {

@@ -1,6 +1,6 @@
 //! Revisions up to 2025-11-25: a handshake, a session, and a server that asks by requests of its own.
 
-use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{
     Action, Answer, ClientCapabilities, Implementation, Question, ServerCapabilities,
 };
@@ -68,7 +68,7 @@ impl Legacy {
     }
 
     pub(super) fn read(
-        outcome: Result<Raw, Raw>,
+        outcome: Result<RawResult, Raw>,
         capabilities: &ClientCapabilities,
     ) -> Result<Settled, Error> {
         let error = match outcome {

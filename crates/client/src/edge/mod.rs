@@ -5,6 +5,7 @@
 pub(crate) mod legacy;
 pub(crate) mod modern;
 
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_protocol::{Id, Level, Method, Raw, Refusal, Request, Revision};
 
@@ -26,7 +27,7 @@ pub(crate) enum Edge {
 #[derive(Debug)]
 pub(crate) enum Settled {
     /// The request is answered.
-    Done(Raw),
+    Done(RawResult),
     /// The server wants answers first, and to be asked again with them and with this.
     Ask(Vec<(String, Question)>, Option<Raw>),
 }
@@ -92,7 +93,7 @@ impl Edge {
     pub(crate) fn read(
         &self,
         method: Option<Method>,
-        outcome: Result<Raw, Raw>,
+        outcome: Result<RawResult, Raw>,
         capabilities: &ClientCapabilities,
     ) -> Result<Settled, Error> {
         match self {

@@ -1,6 +1,6 @@
 //! Revisions from 2026-07-28 on: every request stands alone, and a server asks by its answer.
 
-use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{ClientCapabilities, Implementation, Question, ServerCapabilities};
 use trunkline_protocol::{Members, Method, Raw, Revision, Writer, emit, meta, shorten};
 
@@ -60,7 +60,7 @@ impl Modern {
             if let Some(state) = state {
                 writer.member("requestState", state);
             }
-            writer.plain_key("_meta");
+            writer.verbatim(r#""_meta":"#);
             self.write_meta(id, call, &extras, writer);
             writer.close_object();
         });
@@ -89,7 +89,7 @@ impl Modern {
 
     pub(super) fn read(
         method: Option<Method>,
-        outcome: Result<Raw, Raw>,
+        outcome: Result<RawResult, Raw>,
         capabilities: &ClientCapabilities,
     ) -> Result<Settled, Error> {
         let result = outcome.map_err(|error| Error::Refused(Refused::read(&error)))?;

@@ -53,25 +53,30 @@ impl Inner {
     }
 
     fn call_tool(&self, registry: &Snapshot, call: Call) -> Routed {
-        let name = match call.params().text("name") {
-            Ok(name) => name,
+        let target = match call.params().borrowed_text("name") {
+            Ok(name) => match registry.tools.get(&*name) {
+                Some(entry) => &entry.target,
+                None => {
+                    let refusal = unknown("tool", &name);
+                    return Routed::Unknown(call, refusal);
+                }
+            },
             Err(refusal) => return refused(refusal),
         };
-        match registry.tools.get(&*name).map(|entry| &entry.target) {
-            Some(ToolTarget::Upstream(server, real)) => {
+        match target {
+            ToolTarget::Upstream(server, real) => {
                 self.relay(registry, server, call, Wanted::Named(real.written.clone()))
             }
-            Some(ToolTarget::ListResources) => {
+            ToolTarget::ListResources => {
                 Routed::Answer(ready(Ok(Outcome::Done(resource_tools::list(registry, &call)))))
             }
-            Some(ToolTarget::ReadResource) => {
+            ToolTarget::ReadResource => {
                 let owner = |uri: &str| self.owner_of(registry, &call, uri);
                 match resource_tools::whose(registry, &call, owner) {
                     Ok((server, params)) => Routed::Answer(resource_tools::read(server, params, call)),
                     Err(problem) => Routed::Answer(ready(Ok(Outcome::Done(problem)))),
                 }
             }
-            None => Routed::Unknown(call, unknown("tool", &name)),
         }
     }
 

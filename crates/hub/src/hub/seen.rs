@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn result(value: &Value) -> Carried {
-        Carried::new(Method::ToolsCall, Revision::NEWEST, value.into()).unwrap()
+        Carried::new(Method::ToolsCall, Revision::NEWEST, Raw::from(value)).unwrap()
     }
 
     fn name(text: &str) -> ServerName {

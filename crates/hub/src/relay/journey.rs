@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questions};
 use trunkline_config::Attribution;
-use trunkline_protocol::codec::{Carried, Reply};
+use trunkline_protocol::codec::{Carried, RawResult, Reply};
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Method, Raw, Refusal};
+use trunkline_protocol::{Method, Refusal};
 use trunkline_server::{Continuation as Then, Outcome, Round};
 
 use super::asking::{ask, tell_roots};
@@ -26,20 +27,20 @@ pub(super) struct Journey<'a> {
 }
 
 impl Journey<'_> {
-    pub(super) async fn go(&mut self, lease: Lease, resume: &Resume) -> Result<Outcome, Failed> {
-        let _turn = self.turn(&lease).await;
-        self.lower_level(&lease).await;
+    pub(super) async fn go(&mut self, lease: &Lease, resume: &Resume) -> Result<Outcome, Failed> {
+        let _turn = self.turn(lease).await;
+        self.lower_level(lease).await;
         let witness = Arc::new(Witness::of(&self.errand.call.context));
         let request = self.request(resume, witness.clone());
         let stepped = {
             // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
             let step = std::pin::pin!(lease.client().step(request));
-            self.drive(&lease, step).await
+            self.drive(lease, step).await
         };
         match stepped {
-            Ok(Stepped::Done(result)) => self.done(&lease, result, &witness, resume.is_again()),
+            Ok(Stepped::Done(result)) => self.done(lease, result, &witness, resume.is_again()),
             // Boxed, so that calls which are simply answered have no room for it.
-            stepped => Box::pin(self.go_on(&lease, stepped, &witness, resume)).await,
+            stepped => Box::pin(self.go_on(lease, stepped, &witness, resume)).await,
         }
     }
 
@@ -124,7 +125,7 @@ impl Journey<'_> {
         }
         match resume {
             Resume::Fresh => request.answers_ahead(call.answers()),
-            Resume::Again { state, .. } => request.resume_carried(state.clone(), call.answers()),
+            Resume::Again { state, .. } => request.resume_carried(Bytes::clone(state), call.answers()),
         }
     }
 
@@ -185,7 +186,7 @@ impl Journey<'_> {
     fn done(
         &self,
         lease: &Lease,
-        result: Raw,
+        result: RawResult,
         witness: &Witness,
         has_asked: bool,
     ) -> Result<Outcome, Failed> {

@@ -47,7 +47,7 @@ pub(crate) fn relay(
                 },
             };
             let mut journey = Journey { server: &server, errand: &errand, caller };
-            match journey.go(lease, &resume).await {
+            match journey.go(&lease, &resume).await {
                 // What certainly did not arrive may be sent once more, over a connection of which that is not known.
                 Err(Failed::Upstream(error))
                     if did_not_run(&error) && !std::mem::replace(&mut is_again, true) => {}

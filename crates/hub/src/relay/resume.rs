@@ -16,7 +16,8 @@ pub(super) enum Resume {
     Again {
         rounds: u16,
         polls: u16,
-        state: Bytes,
+        /// In a box, since few calls have it.
+        state: Box<Bytes>,
     },
 }
 
@@ -41,7 +42,7 @@ impl Resume {
         (name == server.as_str().as_bytes()).then(|| Self::Again {
             rounds: u16::from_le_bytes(*rounds),
             polls: u16::from_le_bytes(*polls),
-            state: bytes.slice_ref(state),
+            state: Box::new(bytes.slice_ref(state)),
         })
     }
 
@@ -60,7 +61,7 @@ impl Resume {
                 Refusal::INTERNAL.because(format!("the server asked more than {} times", limits.rounds))
             );
         }
-        Ok(Self::Again { rounds, polls, state })
+        Ok(Self::Again { rounds, polls, state: Box::new(state) })
     }
 
     pub(super) fn to_bytes(&self, server: &ServerName) -> Bytes {

@@ -42,16 +42,17 @@ pub(super) struct Place {
 impl Party {
     /// Describes the caller of a request.
     pub(crate) fn of(context: &Context) -> Self {
-        let caller = context.caller();
-        let capabilities = without_tasks(caller.capabilities());
-        Self {
-            principal: caller.principal,
-            session: caller.session,
-            log_level: caller.log_level,
-            input: InputSet::of(&capabilities),
-            capabilities,
-            roots: None,
-        }
+        context.with_caller(|caller| {
+            let capabilities = without_tasks(caller.capabilities());
+            Self {
+                principal: caller.principal.clone(),
+                session: caller.session,
+                log_level: caller.log_level,
+                input: InputSet::of(&capabilities),
+                capabilities,
+                roots: None,
+            }
+        })
     }
 
     /// Reports whether it can be asked for its roots.

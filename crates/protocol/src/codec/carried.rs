@@ -5,7 +5,7 @@ use crate::model::{CacheHint, CallToolResult, CompleteResult, GetPromptResult, R
 use crate::revision::Revision;
 
 use super::shape::Shape;
-use super::{Dialect, Reply};
+use super::{Dialect, RawResult, Reply};
 
 /// A result that another server made, on its way through.
 ///
@@ -25,8 +25,8 @@ impl Carried {
     ///
     /// # Errors
     /// The result is not an object, or two of its keys are equal.
-    pub fn new(method: Method, from: Revision, result: Raw) -> Result<Self, MalformedJson> {
-        let (result, shape) = Shape::of(result)?;
+    pub fn new(method: Method, from: Revision, result: impl Into<RawResult>) -> Result<Self, MalformedJson> {
+        let (result, shape) = result.into().into_shaped()?;
         Ok(Self { method, from, result, shape, must_not_be_kept: false })
     }
 

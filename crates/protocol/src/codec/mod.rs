@@ -11,10 +11,12 @@ mod r2025_03_26;
 mod r2025_06_18;
 mod r2025_11_25;
 mod r2026_07_28;
+mod raw_result;
 mod reply;
 mod shape;
 
 pub use self::carried::Carried;
 pub use self::dialect::Dialect;
 pub(crate) use self::output_schema::narrow_output_schema;
+pub use self::raw_result::RawResult;
 pub use self::reply::{InputRequired, ListReply, Reply, write_reply};

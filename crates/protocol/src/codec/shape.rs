@@ -1,12 +1,11 @@
 use std::ops::Range;
 
-use crate::json::{JsonKind, MalformedJson, Members, Raw, Scanner, Writer};
+use crate::json::{JsonKind, MalformedJson, Members, Named, Raw, Scanner, Writer};
 use crate::meta;
 
 use super::reply::{CACHE_SCOPE, RESULT_TYPE, TTL};
 
-/// Where the parts of a result stand in its text. Every relayed result is walked for it once, so that nothing is counted or
-/// kept for a member by itself.
+/// Where the parts of a result stand in its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shape {
     /// The members that are for everybody, one after another.
@@ -19,28 +18,37 @@ pub(super) struct Shape {
     pub(super) is_error: bool,
 }
 
-const META: &str = "_meta";
-const STRUCTURED: &str = "structuredContent";
-const IS_ERROR: &str = "isError";
-
-/// The members that results have.
+/// The members that results have, those first that are written anew for each hop.
 const KNOWN: [&str; 11] = [
-    "content",
-    IS_ERROR,
-    META,
+    "_meta",
     RESULT_TYPE,
-    STRUCTURED,
-    "contents",
     TTL,
     CACHE_SCOPE,
+    "isError",
+    "structuredContent",
+    "content",
+    "contents",
     "messages",
     "description",
     "completion",
 ];
 
+/// The places of some of them.
+const META: usize = 0;
+const IS_ERROR: usize = OF_ONE_HOP;
+const STRUCTURED: usize = OF_ONE_HOP + 1;
+
+/// How many of them are written anew for each hop.
+const OF_ONE_HOP: usize = 4;
+
+/// Returns which of the members that results have a key is.
+fn place_of(key: &str) -> Option<usize> {
+    KNOWN.iter().position(|known| *known == key)
+}
+
 /// Reports whether a member is written anew for each hop.
 fn is_of_one_hop(key: &str) -> bool {
-    [META, RESULT_TYPE, TTL, CACHE_SCOPE].contains(&key)
+    place_of(key).is_some_and(|place| place < OF_ONE_HOP)
 }
 
 impl Shape {
@@ -49,44 +57,53 @@ impl Shape {
     /// # Errors
     /// The result is not an object, or two of its keys are equal.
     pub(super) fn of(result: Raw) -> Result<(Raw, Self), MalformedJson> {
-        match Self::walk(&result) {
+        let mut scanner = Scanner::new(result.text(), Scanner::DEEPEST);
+        let shape = Self::walk(&mut scanner, 0);
+        match shape.filter(|_| scanner.end().is_ok()) {
             Some(shape) => Ok((result, shape)),
             None => Ok(Self::arrange(&result.members()?)),
         }
     }
 
-    /// Finds the parts of a result which has only members that results have, and those for everybody together.
-    fn walk(result: &Raw) -> Option<Self> {
-        let mut scanner = Scanner::new(result.text(), Scanner::DEEPEST);
+    /// Passes over a result, and finds its parts if it has only members that results have, and those for everybody together.
+    /// They are counted from where the text of the result begins.
+    ///
+    /// Every result is walked so once, while it is read, so that nothing is counted or kept for a member by itself.
+    pub(super) fn walk(scanner: &mut Scanner<'_>, text: usize) -> Option<Self> {
+        if scanner.peek() != Some(b'{') {
+            scanner.skip();
+            return None;
+        }
         scanner.open_object();
         let mut shape = Self::default();
-        let mut seen = 0_u16;
-        let mut before = scanner.at();
-        while let Some(key) = scanner.next_key(seen == 0, KNOWN) {
-            let mark = 1 << KNOWN.iter().position(|known| **known == *key)?;
-            if seen & mark != 0 {
-                return None;
-            }
+        let (mut is_usual, mut is_first, mut seen, mut before) = (true, true, 0_u16, 0);
+        while let Some(Named { start, index }) = scanner.next_known(is_first, &KNOWN) {
+            is_first = false;
+            let mark = index.map_or(0, |index| 1 << index);
+            is_usual &= mark & !seen != 0;
             seen |= mark;
-            if *key == *META {
-                scanner.peek();
-                let start = scanner.at();
-                shape.meta = is_for_others(&mut scanner).then_some(start..scanner.at());
-            } else {
-                shape.note(&key, scanner.value_text()?);
-            }
-            if !is_of_one_hop(&key) {
-                if shape.members.is_empty() {
-                    // What is not a quote yet is space, or the comma.
-                    shape.members.start = before + result.as_str().get(before..)?.find('"')?;
-                } else if shape.members.end != before {
-                    return None;
+            match index {
+                Some(META) => {
+                    scanner.peek();
+                    let start = scanner.at() - text;
+                    shape.meta = is_for_others(scanner).then(|| start..scanner.at() - text);
                 }
-                shape.members.end = scanner.at();
+                Some(index) => shape.note(index, scanner.value_text().unwrap_or_default()),
+                None => {
+                    scanner.skip();
+                }
             }
-            before = scanner.at();
+            let end = scanner.at() - text;
+            if index.is_some_and(|index| index >= OF_ONE_HOP) {
+                match shape.members.is_empty() {
+                    true => shape.members.start = start - text,
+                    false => is_usual &= shape.members.end == before,
+                }
+                shape.members.end = end;
+            }
+            before = end;
         }
-        scanner.end().is_ok().then_some(shape)
+        is_usual.then_some(shape)
     }
 
     /// Writes any other result so that the members for everybody stand together.
@@ -96,13 +113,16 @@ impl Shape {
         writer.open_object();
         let start = writer.len();
         for (key, value) in members.iter().filter(|(key, _)| !is_of_one_hop(key)) {
-            shape.note(key, value.as_str());
+            if let Some(place) = place_of(key) {
+                shape.note(place, value.as_str());
+            }
             writer.member(key, value);
         }
         shape.members = start..writer.len();
         for (key, value) in members.iter().filter(|(key, _)| is_of_one_hop(key)) {
             writer.member(key, value);
-            if *key == META && is_for_others(&mut Scanner::new(value.text(), Scanner::DEEPEST)) {
+            if place_of(key) == Some(META) && is_for_others(&mut Scanner::new(value.text(), Scanner::DEEPEST))
+            {
                 shape.meta = Some(writer.len() - value.as_str().len()..writer.len());
             }
         }
@@ -110,8 +130,8 @@ impl Shape {
         (writer.into_raw(), shape)
     }
 
-    fn note(&mut self, key: &str, value: &str) {
-        match key {
+    fn note(&mut self, place: usize, value: &str) {
+        match place {
             IS_ERROR => self.is_error = value == "true",
             STRUCTURED => self.structured = Some(JsonKind::of(value)),
             _ => {}
@@ -133,9 +153,9 @@ fn is_for_others(scanner: &mut Scanner<'_>) -> bool {
     }
     scanner.open_object();
     let (mut is_empty, mut has_others) = (true, false);
-    while let Some(key) = scanner.next_key(is_empty, [meta::SERVER_INFO]) {
+    while let Some(Named { index, .. }) = scanner.next_known(is_empty, &meta::OF_ONE_HOP) {
         is_empty = false;
-        has_others |= !meta::is_of_one_hop(&key);
+        has_others |= index.is_none();
         scanner.skip();
     }
     is_empty || has_others

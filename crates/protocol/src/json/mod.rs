@@ -14,5 +14,5 @@ pub(crate) use self::distinct::Keys;
 pub(crate) use self::members::{COMMON, Collector};
 pub use self::members::{MalformedJson, Members};
 pub use self::raw::{JsonKind, Raw};
-pub(crate) use self::scan::{ScanError, Scanner};
+pub(crate) use self::scan::{Named, ScanError, Scanner};
 pub use self::writer::Writer;

@@ -27,6 +27,14 @@ pub(crate) struct Scanner<'a> {
     failure: Option<ScanError>,
 }
 
+/// A key that was passed over.
+pub(crate) struct Named {
+    /// Where it begins.
+    pub(crate) start: usize,
+    /// Which of those that are known it is.
+    pub(crate) index: Option<usize>,
+}
+
 /// Why a text cannot be walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanError {
@@ -124,6 +132,36 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Passes over the next key of the open object, and says which of those that are known it is, if it is one; whether a key
+    /// means anything is left to others.
+    ///
+    /// `None` after the last, with the object closed.
+    #[inline(always)]
+    pub(crate) fn next_known<const N: usize>(
+        &mut self,
+        first: bool,
+        known: &'static [&'static str; N],
+    ) -> Option<Named> {
+        if self.closes(first, b'}') {
+            return None;
+        }
+        self.peek();
+        let start = self.at;
+        let index = match self.known_index(*known) {
+            Some(index) => Some(index),
+            None => self.any_index(known),
+        };
+        Some(Named { start, index })
+    }
+
+    #[inline(never)]
+    fn any_index(&mut self, known: &[&'static str]) -> Option<usize> {
+        let inner = self.string()?;
+        let key = self.read(inner);
+        self.take(b':');
+        key.and_then(|key| known.iter().position(|known| *known == key))
+    }
+
     /// Takes a key; one that means nothing ends the walk.
     #[inline(never)]
     fn any_key(&mut self) -> Option<Cow<'a, str>> {
@@ -137,16 +175,22 @@ impl<'a> Scanner<'a> {
         key
     }
 
-    /// Takes the key that comes next if it is one of these, written as programs write it: it need not be walked then.
+    #[inline(always)]
+    fn known_key<const N: usize>(&mut self, known: [&'static str; N]) -> Option<&'static str> {
+        self.known_index(known).and_then(|index| known.get(index).copied())
+    }
+
+    /// Takes the key that comes next if it is one of these, written as programs write it: it need not be walked then. Returns
+    /// which it is.
     ///
     /// Always inlined: for keys that are constants a comparison is a few instructions, and no call.
     #[inline(always)]
-    fn known_key<const N: usize>(&mut self, known: [&'static str; N]) -> Option<&'static str> {
+    fn known_index<const N: usize>(&mut self, known: [&'static str; N]) -> Option<usize> {
         let inner = self.bytes.get(self.at..)?.strip_prefix(b"\"")?;
-        for key in known {
+        for (index, key) in known.into_iter().enumerate() {
             if inner.get(key.len()..key.len() + 2) == Some(b"\":") && inner.starts_with(key.as_bytes()) {
                 self.at += key.len() + 3;
-                return Some(key);
+                return Some(index);
             }
         }
         None
@@ -211,7 +255,7 @@ impl<'a> Scanner<'a> {
 
     /// Takes the next value whole, whose end the walk that is given finds.
     #[inline]
-    pub(super) fn value_by(&mut self, walk: impl FnOnce(&mut Self)) -> Option<Raw> {
+    pub(crate) fn value_by(&mut self, walk: impl FnOnce(&mut Self)) -> Option<Raw> {
         self.peek();
         let start = self.at;
         walk(self);

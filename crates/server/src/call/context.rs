@@ -42,6 +42,11 @@ impl Context {
         self.shared.with_caller(Clone::clone)
     }
 
+    /// Reads something of what is known of the caller. Nobody else can meanwhile, so that nothing long may be done.
+    pub fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
+        self.shared.with_caller(read)
+    }
+
     /// Returns whom the request belongs to.
     pub fn principal(&self) -> Principal {
         self.shared.with_caller(|caller| caller.principal.clone())

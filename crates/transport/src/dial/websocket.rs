@@ -1,6 +1,5 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::dialer::{Dialer, Tunnel};
@@ -56,8 +55,8 @@ impl Dialer {
         headers.insert(header::SEC_WEBSOCKET_KEY, key.clone());
         let client = HttpClient::new(self.clone(), url.clone(), &HttpOptions::default());
         let place = client.place(url).map_err(|_| WebSocketError::Handshake("the address cannot be used"))?;
-        let request = HttpRequest { method: Method::GET, place, headers: headers.into(), body: Bytes::new() };
-        let mut response = client.send_over(request, Tunnel::Always).await?;
+        let request = HttpRequest { method: Method::GET, place, headers: headers.into(), body: Vec::new() };
+        let mut response = client.send_over(&request, Tunnel::Always).await?;
         if response.status != StatusCode::SWITCHING_PROTOCOLS {
             let excerpt = response.body.read_beginning(MOST_EXCERPT_BYTES).await;
             return Err(WebSocketError::Refused {

@@ -3,7 +3,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
@@ -98,7 +97,7 @@ pub struct HttpRequest {
     /// The headers, without `Host` and the length.
     pub headers: HeaderLines,
     /// The body.
-    pub body: Bytes,
+    pub body: Vec<u8>,
 }
 
 impl fmt::Debug for HttpRequest {
@@ -151,25 +150,25 @@ impl HttpClient {
     /// There is no response; the error says whether the request may have reached the server.
     pub fn send(
         &self,
-        request: HttpRequest,
-    ) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send + '_ {
+        request: &HttpRequest,
+    ) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send {
         self.send_over(request, Tunnel::Encrypted)
     }
 
     pub(crate) async fn send_over(
         &self,
-        request: HttpRequest,
+        request: &HttpRequest,
         tunnel: Tunnel,
     ) -> Result<HttpResponse, HttpError> {
         while let Some(mut link) = self.pool.take() {
-            match link.send(&request, Used::Before).await {
+            match link.send(request, Used::Before).await {
                 Ok(head) => return Ok(self.receive(head, link)),
                 Err(Failed { is_unsent: true, .. }) => {}
                 Err(Failed { error, .. }) => return Err(error),
             }
         }
         let mut link = self.open(tunnel).await?;
-        match link.send(&request, Used::Never).await {
+        match link.send(request, Used::Never).await {
             Ok(head) => Ok(self.receive(head, link)),
             Err(Failed { error, .. }) => Err(error),
         }

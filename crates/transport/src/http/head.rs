@@ -89,12 +89,12 @@ fn says_close(headers: &ResponseHeaders) -> bool {
 /// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
 fn is_doubtful(status: StatusCode, headers: &ResponseHeaders) -> bool {
     let is_chunked = headers.has(&TRANSFER_ENCODING);
-    let length = headers.get(&CONTENT_LENGTH);
+    let length = || headers.get(&CONTENT_LENGTH);
     match status {
         // What has no body may be followed by one nevertheless.
-        StatusCode::NO_CONTENT => is_chunked || length.is_some_and(|length| length != b"0"),
+        StatusCode::NO_CONTENT => is_chunked || length().is_some_and(|length| length != b"0"),
         StatusCode::NOT_MODIFIED => is_chunked,
-        _ => is_chunked && length.is_some(),
+        _ => is_chunked && length().is_some(),
     }
 }
 

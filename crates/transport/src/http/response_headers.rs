@@ -14,6 +14,7 @@ use super::lines::is_text;
 pub struct ResponseHeaders {
     text: Bytes,
     lines: Vec<Line>,
+    lengths: Lengths,
 }
 
 /// Where a header is in the text.
@@ -23,14 +24,36 @@ struct Line {
     value: Range<usize>,
 }
 
+/// How long the names of some headers are, one bit for each length: most of what is looked for is not there, and is as a rule
+/// of another length than what is.
+#[derive(Clone, Copy, Default)]
+struct Lengths(u64);
+
+impl Lengths {
+    fn add(&mut self, length: usize) {
+        self.0 |= Self::bit(length);
+    }
+
+    /// Reports whether there may be a name of this length.
+    fn may_have(self, length: usize) -> bool {
+        self.0 & Self::bit(length) != 0
+    }
+
+    /// The longest names share a bit.
+    fn bit(length: usize) -> u64 {
+        1 << length.min(63)
+    }
+}
+
 impl ResponseHeaders {
     /// Takes the headers that were found in a text.
     pub(super) fn new(text: Bytes, found: &[httparse::Header<'_>]) -> Self {
-        let lines = found.iter().map(|header| Line {
-            name: place(&text, header.name.as_bytes()),
-            value: place(&text, header.value),
+        let mut lengths = Lengths::default();
+        let lines = found.iter().map(|header| {
+            lengths.add(header.name.len());
+            Line { name: place(&text, header.name.as_bytes()), value: place(&text, header.value) }
         });
-        Self { lines: lines.collect(), text }
+        Self { lines: lines.collect(), lengths, text }
     }
 
     /// Returns the value of a header, the first one if there are several.
@@ -46,9 +69,8 @@ impl ResponseHeaders {
     /// Returns all values of a header, in order.
     pub fn get_all(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
         let name = name.as_str().as_bytes();
-        let named = self.lines.iter().filter(move |line| {
-            line.name.len() == name.len() && self.at(&line.name).eq_ignore_ascii_case(name)
-        });
+        let lines = if self.lengths.may_have(name.len()) { &self.lines[..] } else { &[] };
+        let named = lines.iter().filter(move |line| is_same(self.at(&line.name), name));
         named.map(|line| self.at(&line.value))
     }
 
@@ -62,6 +84,11 @@ impl ResponseHeaders {
     }
 }
 
+/// Reports whether a name is this one, which is in lower case as most servers write it.
+fn is_same(name: &[u8], known: &[u8]) -> bool {
+    name == known || name.eq_ignore_ascii_case(known)
+}
+
 /// Finds a part of a text in it; nothing at all may be anywhere.
 fn place(text: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
@@ -70,16 +97,17 @@ fn place(text: &[u8], part: &[u8]) -> Range<usize> {
 
 impl From<&HeaderMap> for ResponseHeaders {
     fn from(map: &HeaderMap) -> Self {
-        let (mut text, mut lines) = (BytesMut::new(), Vec::new());
+        let (mut text, mut lines, mut lengths) = (BytesMut::new(), Vec::new(), Lengths::default());
         let mut add = |part: &[u8]| {
             let start = text.len();
             text.extend_from_slice(part);
             start..text.len()
         };
         for (name, value) in map {
+            lengths.add(name.as_str().len());
             lines.push(Line { name: add(name.as_str().as_bytes()), value: add(value.as_bytes()) });
         }
-        Self { text: text.freeze(), lines }
+        Self { text: text.freeze(), lines, lengths }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Servers that do not answer one request after the other, as they should.
 
-use bytes::Bytes;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 use trunkline_transport::http::HttpRequest;
@@ -23,12 +22,12 @@ async fn a_response_that_comes_before_the_request_was_read_is_heard() {
     })
     .await;
     let client = client(&url);
-    let large = HttpRequest { body: Bytes::from(vec![b'x'; 64 << 20]), ..post(&client, &url, "") };
-    let mut response = timeout(LONG, client.send(large)).await.unwrap().unwrap();
+    let large = HttpRequest { body: vec![b'x'; 64 << 20], ..post(&client, &url, "") };
+    let mut response = timeout(LONG, client.send(&large)).await.unwrap().unwrap();
     assert_eq!(response.status, 413);
     assert_eq!(response.body.read_all(10).await.unwrap(), "no");
     assert_eq!(client.idle(), 0, "the rest of the request would be taken for the next one");
-    let mut response = timeout(LONG, client.send(post(&client, &url, "{}"))).await.unwrap().unwrap();
+    let mut response = timeout(LONG, client.send(&post(&client, &url, "{}"))).await.unwrap().unwrap();
     assert_eq!(response.body.read_all(10).await.unwrap(), "ok");
 }
 
@@ -49,8 +48,8 @@ async fn a_large_body_arrives_whole_behind_its_head() {
     .await;
     let client = client(&url);
     let body: Vec<u8> = (0..1_usize << 20).map(|at| at.to_le_bytes()[0]).collect();
-    let request = HttpRequest { body: body.into(), ..post(&client, &url, "") };
-    let mut response = timeout(LONG, client.send(request)).await.unwrap().unwrap();
+    let request = HttpRequest { body, ..post(&client, &url, "") };
+    let mut response = timeout(LONG, client.send(&request)).await.unwrap().unwrap();
     assert_eq!(response.body.read_all(10).await.unwrap(), "true");
 }
 
@@ -68,7 +67,7 @@ async fn what_only_says_that_a_response_will_come_is_skipped_but_not_for_ever() 
         })
         .await;
         let client = client(&url);
-        let answered = timeout(LONG, client.send(post(&client, &url, "{}"))).await.unwrap();
+        let answered = timeout(LONG, client.send(&post(&client, &url, "{}"))).await.unwrap();
         assert_eq!(answered.is_ok(), is_answered, "{times}");
         match answered {
             Ok(mut response) => assert_eq!(response.body.read_all(10).await.unwrap(), "ok"),
@@ -88,7 +87,7 @@ async fn what_a_server_says_unasked_answers_nobody() {
     .await;
     let client = client(&url);
     for number in ["0", "1", "2"] {
-        let mut response = timeout(LONG, client.send(post(&client, &url, "{}"))).await.unwrap().unwrap();
+        let mut response = timeout(LONG, client.send(&post(&client, &url, "{}"))).await.unwrap().unwrap();
         assert_eq!(response.body.read_all(10).await.unwrap(), number);
     }
 }

@@ -22,14 +22,14 @@ async fn a_connection_is_used_again_once_its_response_was_read() {
     .await;
     let client = client(&url);
     for _ in 0..3 {
-        let mut response = client.send(post(&client, &url, "{}")).await.unwrap();
+        let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
         assert_eq!(response.body.read_all(10).await.unwrap(), "0");
         assert_eq!(client.idle(), 1);
     }
     // A response that nobody reads to its end takes its connection with it.
-    drop(client.send(post(&client, &url, "{}")).await.unwrap());
+    drop(client.send(&post(&client, &url, "{}")).await.unwrap());
     assert_eq!(client.idle(), 0);
-    let mut response = client.send(post(&client, &url, "{}")).await.unwrap();
+    let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
     assert_eq!(response.body.read_all(10).await.unwrap(), "1");
 }
 
@@ -50,7 +50,7 @@ async fn a_response_that_has_said_enough_gives_its_connection_back_once_it_ends(
     .await;
     let client = client(&url);
     let answered_on = async || {
-        let mut response = client.send(post(&client, &url, "{}")).await.unwrap();
+        let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
         let number = response.body.chunk().await.unwrap().unwrap();
         response.body.finish();
         String::from_utf8(number.to_vec()).unwrap()
@@ -80,7 +80,7 @@ async fn a_request_is_written_in_one_piece_with_its_host_and_length() {
     })
     .await;
     let client = client(&url);
-    let mut response = client.send(post(&client, &url, "{\"a\":1}")).await.unwrap();
+    let mut response = client.send(&post(&client, &url, "{\"a\":1}")).await.unwrap();
     assert_eq!(response.body.read_all(10).await.unwrap(), "ok");
     let expected =
         format!("POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-length: 7\r\n\r\n{{\"a\":1}}", url.authority());
@@ -107,7 +107,7 @@ async fn a_kept_connection_that_the_server_closed_is_replaced_unseen() {
     .await;
     let client = client(&url);
     for number in ["0", "1", "2"] {
-        let mut response = client.send(post(&client, &url, "{}")).await.unwrap();
+        let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
         assert_eq!(response.body.read_all(10).await.unwrap(), number);
         assert_eq!(client.idle(), 1);
         leave.notify_one();
@@ -132,8 +132,8 @@ async fn a_request_whose_bytes_may_have_been_read_is_never_sent_again() {
     })
     .await;
     let client = client(&url);
-    client.send(post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
-    let error = client.send(post(&client, &url, "{}")).await.unwrap_err();
+    client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
+    let error = client.send(&post(&client, &url, "{}")).await.unwrap_err();
     assert_eq!(error.reach(), Reach::MayHaveReached);
     assert_eq!(error.to_string(), "the connection was closed before the response was complete");
     assert_eq!(seen.all(), ["0: POST /mcp HTTP/1.1", "0: POST /mcp HTTP/1.1"]);
@@ -145,7 +145,7 @@ async fn nobody_at_the_address_means_that_nothing_was_sent() {
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
     let client = client(&url);
-    let error = client.send(post(&client, &url, "{}")).await.unwrap_err();
+    let error = client.send(&post(&client, &url, "{}")).await.unwrap_err();
     assert_eq!(error.reach(), Reach::NotReached);
     assert!(error.to_string().contains("refused"), "{error}");
 }
@@ -178,7 +178,7 @@ async fn responses_that_are_wrong_are_errors_within_bounds() {
         .await;
         let client = client(&url);
         let exchange = async {
-            let mut response = client.send(post(&client, &url, "{}")).await?;
+            let mut response = client.send(&post(&client, &url, "{}")).await?;
             response.body.read_all(100).await
         };
         let error = timeout(LONG, exchange).await.unwrap().unwrap_err();
@@ -198,7 +198,7 @@ async fn an_endless_body_costs_no_more_than_the_limit() {
     })
     .await;
     let client = client(&url);
-    let mut response = client.send(post(&client, &url, "{}")).await.unwrap();
+    let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
     let error = response.body.read_all(1 << 20).await.unwrap_err();
     assert!(matches!(error, HttpError::TooLong { limit } if limit == 1 << 20), "{error}");
 }
@@ -220,7 +220,7 @@ async fn a_redirect_is_a_response_and_is_not_followed() {
     })
     .await;
     let client = client(&url);
-    let response = client.send(post(&client, &url, "{}")).await.unwrap();
+    let response = client.send(&post(&client, &url, "{}")).await.unwrap();
     assert_eq!(
         (response.status.as_u16(), response.headers.get_text(&LOCATION).unwrap()),
         (307, "/elsewhere")
@@ -245,7 +245,7 @@ async fn a_connection_that_nobody_uses_is_closed_in_time() {
     })
     .await;
     let client = client(&url);
-    client.send(post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
+    client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
     assert_eq!(client.idle(), 1);
     timeout(LONG, over.notified()).await.unwrap();
     assert_eq!(client.idle(), 0);

@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -15,7 +14,7 @@ use crate::scripted::{LONG, client, direct, post, read_request, serve, write};
 const MIB: usize = 1 << 20;
 
 fn large(client: &HttpClient, url: &Url, bytes: usize) -> HttpRequest {
-    HttpRequest { body: Bytes::from(vec![b'x'; bytes]), ..post(client, url, "") }
+    HttpRequest { body: vec![b'x'; bytes], ..post(client, url, "") }
 }
 
 #[tokio::test]
@@ -29,7 +28,7 @@ async fn what_answers_head_has_no_body_and_leaves_the_connection_for_the_next() 
     let client = client(&url);
     for _ in 0..3 {
         let request = HttpRequest { method: http::Method::HEAD, ..post(&client, &url, "") };
-        let mut response = timeout(LONG, client.send(request)).await.unwrap().unwrap();
+        let mut response = timeout(LONG, client.send(&request)).await.unwrap().unwrap();
         assert_eq!(timeout(LONG, response.body.read_all(10)).await.unwrap().unwrap(), "");
     }
     assert_eq!(client.idle(), 1);
@@ -53,7 +52,7 @@ async fn a_server_that_begins_to_answer_well_gets_the_rest_of_the_request() {
     })
     .await;
     let client = client(&url);
-    let mut response = timeout(LONG, client.send(large(&client, &url, BYTES))).await.unwrap().unwrap();
+    let mut response = timeout(LONG, client.send(&large(&client, &url, BYTES))).await.unwrap().unwrap();
     assert_eq!(timeout(LONG, response.body.read_all(10)).await.unwrap().unwrap(), "ok");
 }
 
@@ -72,7 +71,7 @@ async fn a_refusal_of_a_server_that_takes_no_more_is_heard() {
     });
     let client = client(&url);
     for round in 0..50 {
-        let refused = timeout(LONG, client.send(large(&client, &url, 8 * MIB))).await.unwrap();
+        let refused = timeout(LONG, client.send(&large(&client, &url, 8 * MIB))).await.unwrap();
         assert_eq!(refused.unwrap().status, 413, "{round}");
     }
 }
@@ -97,7 +96,8 @@ async fn what_is_said_unasked_in_between_answers_nobody_even_if_its_turn_is_used
     };
     let client = client(&url);
     for number in ["0", "1", "2"] {
-        let mut sending = std::pin::pin!(client.send(post(&client, &url, "{}")));
+        let request = post(&client, &url, "{}");
+        let mut sending = std::pin::pin!(client.send(&request));
         let mut is_first = true;
         let mut response = timeout(
             LONG,
@@ -131,7 +131,7 @@ async fn no_idle_connections_are_none() {
     let mut options = HttpOptions::default();
     options.idle_connections = 0;
     let client = HttpClient::new(direct(), url.clone(), &options);
-    client.send(post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
+    client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
     assert_eq!(client.idle(), 0);
 }
 
@@ -139,7 +139,7 @@ async fn no_idle_connections_are_none() {
 fn neither_a_place_nor_a_request_prints_what_may_be_secret() {
     let url: Url = "http://localhost/mcp?key=sentinel".parse().unwrap();
     let client = client(&url);
-    let request = HttpRequest { body: Bytes::from_static(b"sentinel"), ..post(&client, &url, "") };
+    let request = HttpRequest { body: b"sentinel".to_vec(), ..post(&client, &url, "") };
     let shown = format!("{:?} {request:?}", request.place);
     assert!(shown.contains("/mcp") && !shown.contains("sentinel"), "{shown}");
 }

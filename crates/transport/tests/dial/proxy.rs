@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderMap;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -38,7 +37,7 @@ async fn a_proxy_is_given_the_whole_address_of_a_plain_request_and_its_own_crede
     let url: Url = "http://server.example/mcp?a=b".parse().unwrap();
     let client = through(&proxy, &url);
     for _ in 0..2 {
-        client.send(post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
+        client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
     }
     let all = seen.all();
     assert_eq!(all.len(), 2);
@@ -107,9 +106,9 @@ async fn a_proxy_that_gives_no_tunnel_is_named_and_nothing_was_sent() {
             method: http::Method::GET,
             place: client.place(&url).unwrap(),
             headers: HeaderLines::default(),
-            body: Bytes::new(),
+            body: Vec::new(),
         };
-        let error = timeout(LONG, client.send(request)).await.unwrap().unwrap_err();
+        let error = timeout(LONG, client.send(&request)).await.unwrap().unwrap_err();
         assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert!(error.to_string().contains(&proxy.authority()), "{error}");
         assert!(!error.to_string().contains(":word"), "{error}");

@@ -53,9 +53,9 @@ async fn get(url: &Url, extra_roots: Option<PathBuf>) -> Result<Bytes, HttpError
         method: http::Method::GET,
         place: client.place(url).unwrap(),
         headers: HeaderLines::default(),
-        body: Bytes::new(),
+        body: Vec::new(),
     };
-    client.send(request).await?.body.read_all(10).await
+    client.send(&request).await?.body.read_all(10).await
 }
 
 #[tokio::test]

@@ -112,12 +112,7 @@ impl ChannelCarrier {
 
 impl Carrier for ChannelCarrier {
     fn request(&self, outgoing: Outgoing) -> Exchange {
-        Exchange::over_channel(Waiting {
-            shared: self.shared.clone(),
-            slot: Arc::default(),
-            id: outgoing.id,
-            stage: Stage::Written(outgoing),
-        })
+        Exchange::over_channel(Waiting::new(self.shared.clone(), outgoing))
     }
 
     fn post(&self, posted: Posted) -> BoxFuture<'static, Result<(), Loss>> {
@@ -225,12 +220,21 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 enum Stage {
     /// Written, and nobody knows of it.
-    Written(Outgoing),
+    Written(Written),
     /// Waiting for one of those in flight to end.
-    Queued(Outgoing, Place),
+    Queued(Written, Place),
     /// With the driver.
     InFlight,
     Over,
+}
+
+/// What a channel has to know of a request.
+#[derive(Debug)]
+struct Written {
+    body: String,
+    may_ask: bool,
+    is_cancellable: bool,
+    stands: bool,
 }
 
 struct Place(BoxFuture<'static, bool>);
@@ -242,6 +246,16 @@ impl fmt::Debug for Place {
 }
 
 impl Waiting {
+    fn new(shared: Arc<Shared>, outgoing: Outgoing) -> Self {
+        let written = Written {
+            may_ask: outgoing.may_ask,
+            is_cancellable: outgoing.is_cancellable(),
+            stands: outgoing.stands(),
+            body: outgoing.body,
+        };
+        Self { shared, slot: Arc::default(), id: outgoing.id, stage: Stage::Written(written) }
+    }
+
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
         loop {
             // Where a request is nearly all of the time, and need not be taken out of.
@@ -253,24 +267,24 @@ impl Waiting {
                 return Poll::Ready(Some(arrived));
             }
             match std::mem::replace(&mut self.stage, Stage::Over) {
-                Stage::Written(outgoing) => {
+                Stage::Written(written) => {
                     // The driver gives the place back when the request is over.
                     let has_place = self.shared.places.try_acquire().map(SemaphorePermit::forget).is_ok();
                     if !has_place {
-                        self.stage = Stage::Queued(outgoing, Place::wait(self.shared.clone()));
-                    } else if let Err(loss) = self.send(outgoing) {
+                        self.stage = Stage::Queued(written, Place::wait(self.shared.clone()));
+                    } else if let Err(loss) = self.send(written) {
                         return Poll::Ready(Some(Arrived::Lost(loss)));
                     }
                 }
-                Stage::Queued(outgoing, mut place) => {
+                Stage::Queued(written, mut place) => {
                     let Poll::Ready(given) = place.0.as_mut().poll(cx) else {
-                        self.stage = Stage::Queued(outgoing, place);
+                        self.stage = Stage::Queued(written, place);
                         return Poll::Pending;
                     };
                     if !given {
                         return Poll::Ready(Some(Arrived::Lost(self.shared.loss())));
                     }
-                    if let Err(loss) = self.send(outgoing) {
+                    if let Err(loss) = self.send(written) {
                         return Poll::Ready(Some(Arrived::Lost(loss)));
                     }
                 }
@@ -279,10 +293,9 @@ impl Waiting {
         }
     }
 
-    fn send(&mut self, outgoing: Outgoing) -> Result<(), Loss> {
-        let (is_cancellable, stands) = (outgoing.is_cancellable(), outgoing.stands());
-        let Outgoing { id, body, may_ask, .. } = outgoing;
-        let slot = self.slot.clone();
+    fn send(&mut self, written: Written) -> Result<(), Loss> {
+        let Written { body, may_ask, is_cancellable, stands } = written;
+        let (id, slot) = (self.id, self.slot.clone());
         self.shared.tell(Command::Request { id, body, slot, may_ask, is_cancellable, stands })?;
         self.stage = Stage::InFlight;
         Ok(())

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn progress_and_equal_changes_are_merged_and_the_response_comes_last() {
         let slot = Slot::default();
-        slot.finish(Arrived::Response(Ok(Raw::TRUE)));
+        slot.finish(Arrived::Response(Ok(Raw::TRUE.into())));
         for (method, params) in [
             ("progress", r#"{"progress":1}"#),
             ("tools/list_changed", "{}"),

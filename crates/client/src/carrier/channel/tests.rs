@@ -84,8 +84,7 @@ impl Bench {
         let (id, method) = (self.last, method.as_str());
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
         let outgoing = Outgoing { id, method: method.into(), body, mirror: Mirror::Nothing, may_ask: false };
-        let (shared, slot) = (self.shared.clone(), Arc::default());
-        let mut waiting = Waiting { shared, slot, id, stage: Stage::Written(outgoing) };
+        let mut waiting = Waiting::new(self.shared.clone(), outgoing);
         assert!(poll(&mut waiting).is_pending());
         waiting
     }

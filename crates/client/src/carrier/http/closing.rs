@@ -2,19 +2,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use crate::slots::Slots;
+
 /// Whether the connection was closed, by which every request ends that waits.
 ///
 /// Every request comes by here, so that coming and going costs next to nothing: whoever waits has a place of its own.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
     is_over: AtomicBool,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    places: Vec<Option<Waker>>,
-    free: Vec<usize>,
+    waiting: Mutex<Slots<Waker>>,
 }
 
 /// Where somebody waits.
@@ -34,45 +30,32 @@ impl Closing {
         if self.is_over() {
             return true;
         }
-        let at = *place.0.get_or_insert_with(|| waiting.take_place());
-        match waiting.places.get_mut(at) {
-            Some(Some(known)) => known.clone_from(waker),
-            Some(none) => *none = Some(waker.clone()),
-            None => {}
+        match place.0.and_then(|at| waiting.get_mut(at)) {
+            Some(known) => known.clone_from(waker),
+            None => place.0 = Some(waiting.insert(waker.clone())),
         }
         false
     }
 
     /// Leaves a place for the next.
     pub(super) fn leave(&self, place: &mut Place) {
-        let Some(at) = place.0.take() else { return };
-        let mut waiting = self.lock();
-        let waker = waiting.places.get_mut(at).and_then(Option::take);
-        waiting.free.push(at);
-        drop(waiting);
-        drop(waker);
+        if let Some(at) = place.0.take() {
+            let waker = self.lock().remove(at);
+            drop(waker);
+        }
     }
 
     /// Closes the connection, and wakes everybody.
     pub(super) fn close(&self) {
         let mut waiting = self.lock();
         self.is_over.store(true, Ordering::Release);
-        let wakers: Vec<_> = waiting.places.iter_mut().filter_map(Option::take).collect();
+        let mut woken = std::mem::take(&mut *waiting);
         drop(waiting);
-        wakers.into_iter().for_each(Waker::wake);
+        woken.iter_mut().for_each(|waker| waker.wake_by_ref());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Slots<Waker>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    fn take_place(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            self.places.len() - 1
-        })
     }
 }
 
@@ -94,16 +77,5 @@ mod tests {
         closing.close();
         assert_eq!(wakes.count(), 2);
         assert!(closing.is_over() && closing.wait(&mut leaves, &waker));
-    }
-
-    #[test]
-    fn a_place_that_was_left_is_used_again() {
-        let closing = Closing::default();
-        for _ in 0..1000 {
-            let mut place = Place::default();
-            assert!(!closing.wait(&mut place, Waker::noop()));
-            closing.leave(&mut place);
-        }
-        assert_eq!(closing.lock().places.len(), 1);
     }
 }

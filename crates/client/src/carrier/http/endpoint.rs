@@ -1,7 +1,6 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use http::Method;
 use http::header::LOCATION;
 use trunkline_transport::Url;
@@ -26,6 +25,13 @@ struct At {
     is_settled: bool,
 }
 
+/// A request that says where it goes.
+pub(super) struct Addressed {
+    request: HttpRequest,
+    /// The server does not move any more.
+    is_settled: bool,
+}
+
 impl Endpoint {
     pub(super) fn new(dialer: Dialer, url: &Url) -> Result<Self, OtherOrigin> {
         let http = HttpClient::new(dialer, url.clone(), &HttpOptions::default());
@@ -33,35 +39,32 @@ impl Endpoint {
         Ok(Self { http, at: Mutex::new(at) })
     }
 
+    /// Says where a request goes.
+    pub(super) fn address(&self, method: Method, headers: HeaderLines, body: Vec<u8>) -> Addressed {
+        let at = self.lock();
+        let request = HttpRequest { method, place: at.place.clone(), headers, body };
+        Addressed { request, is_settled: at.is_settled }
+    }
+
     /// Sends a request and waits for the head of its response.
-    pub(super) async fn send(
-        &self,
-        method: Method,
-        headers: HeaderLines,
-        body: Bytes,
-    ) -> Result<HttpResponse, HttpError> {
-        let (place, is_settled) = {
-            let at = self.lock();
-            (at.place.clone(), at.is_settled)
-        };
-        let request = HttpRequest { method, place, headers, body };
-        if is_settled {
-            return self.http.send(request).await;
+    pub(super) async fn send(&self, addressed: &Addressed) -> Result<HttpResponse, HttpError> {
+        if addressed.is_settled {
+            return self.http.send(&addressed.request).await;
         }
-        Box::pin(self.find(request)).await
+        Box::pin(self.find(addressed.request.clone())).await
     }
 
     /// Sends a request to where the server says that it is.
     async fn find(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         for _ in 0..MOST_REDIRECTS {
-            let response = self.http.send(request.clone()).await?;
+            let response = self.http.send(&request).await?;
             match self.follow(&response) {
                 Some(place) => request.place = place,
                 None => return Ok(response),
             }
             response.body.finish();
         }
-        self.http.send(request).await
+        self.http.send(&request).await
     }
 
     /// Finds the place that a response says to use instead, which is often only a slash away.

@@ -140,11 +140,12 @@ pub(super) enum Media {
 
 /// Reads `Content-Type`, whatever parameters it has.
 pub(super) fn media(headers: &ResponseHeaders) -> Media {
-    let kind = headers.get_text(&CONTENT_TYPE).unwrap_or_default();
+    let kind = headers.get(&CONTENT_TYPE).unwrap_or_default();
     // What nearly every server says.
-    if JSON == kind {
+    if kind == JSON.as_bytes() {
         return Media::Json;
     }
+    let kind = headers.get_text(&CONTENT_TYPE).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim() {
         kind if kind.eq_ignore_ascii_case("application/json") => Media::Json,
         kind if kind.eq_ignore_ascii_case("text/event-stream") => Media::Events,

@@ -4,8 +4,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::envelope::{self, Incoming};
-use trunkline_protocol::{Id, Message, Method, Response, emit};
+use trunkline_protocol::{Id, Message, Method, Raw, Response, emit};
 use trunkline_transport::http::ResponseBody;
 
 use super::CLOSED;
@@ -38,7 +39,8 @@ pub(in crate::carrier) struct Replies {
 
 impl Replies {
     pub(super) fn new(shared: Arc<Shared>, outgoing: Outgoing) -> Self {
-        Self { stage: Stage::Unsent(outgoing), shared, has_begun: false, place: Place::default() }
+        let stage = Stage::Waiting(Box::pin(begin(shared.clone(), outgoing)));
+        Self { stage, shared, has_begun: false, place: Place::default() }
     }
 
     /// Polls for what the server says next; `None` if it says nothing any more.
@@ -64,7 +66,6 @@ impl Replies {
                 return Poll::Ready(Some(arrived));
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
-                Stage::Unsent(outgoing) => Stage::Waiting(Box::pin(begin(self.shared.clone(), outgoing))),
                 Stage::Streaming(reply) => Stage::Waiting(Box::pin(reply.next())),
                 Stage::Waiting(_) | Stage::Over => return Poll::Ready(None),
             };
@@ -85,54 +86,58 @@ impl Drop for Replies {
 
 /// How far a request is.
 enum Stage {
-    Unsent(Outgoing),
-    /// Sent, or listened to: what comes next, and how far it is then.
+    /// To be sent, or listened to: what comes next, and how far it is then.
     Waiting(Pin<Box<dyn Future<Output = (Arrived, Stage)> + Send>>),
     Streaming(Box<Reply>),
     Over,
 }
 
-/// Sends a request, and waits for the first thing that is said.
-async fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> (Arrived, Stage) {
-    let permit = match shared.places.clone().try_acquire_owned() {
-        Ok(permit) => Some(permit),
-        // Nobody closes the semaphore.
-        Err(_) => Box::pin(shared.places.clone().acquire_owned()).await.ok(),
-    };
-    if outgoing.needs_listener()
-        && let Some(listening) = shared.until_listening()
-    {
-        Box::pin(listening).await;
-    }
-    let mut guard = Guard::new(&shared, &outgoing);
-    let (id, session) = (outgoing.id, shared.session_number());
-    let (answer, mut response) = match shared.send(&mut outgoing).await {
-        Ok(answered) => answered,
-        Err(loss) => return guard.last(Arrived::Lost(loss)),
-    };
-    match answer {
-        Answer::Json => match response.body.read_all(shared.limits.message_bytes).await {
-            Ok(body) => guard.last(read_response(body, id, &shared)),
-            Err(error) => guard.last(Arrived::Lost(lost(&error))),
-        },
-        Answer::Events => {
-            let events = Events::new(response.body, &shared.limits);
-            let resumption = Resumption::default();
-            let reply = Reply { shared, id, session, guard, events, resumption, noise: 0, _permit: permit };
-            Box::new(reply).next().await
+/// Sends a request, and waits for the first thing that is said. The arguments of an `async fn` would be kept twice, by every
+/// call.
+fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> impl Future<Output = (Arrived, Stage)> + Send {
+    let id = outgoing.id;
+    async move {
+        let permit = match shared.places.clone().try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            // Nobody closes the semaphore.
+            Err(_) => Box::pin(shared.places.clone().acquire_owned()).await.ok(),
+        };
+        if outgoing.needs_listener()
+            && let Some(listening) = shared.until_listening()
+        {
+            Box::pin(listening).await;
         }
-        // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
-        Answer::Refused(loss, session) if outgoing.finds_out() && response.status.is_server_error() => {
-            let beginning = Box::pin(response.body.read_beginning(EXCERPT_BYTES)).await;
-            guard.last(Arrived::Lost(explain(loss, &beginning, session)))
+        let mut guard = Guard::new(&shared, &outgoing);
+        let session = shared.session_number();
+        let (answer, mut response) = match shared.send(&mut outgoing).await {
+            Ok(answered) => answered,
+            Err(loss) => return guard.last(Arrived::Lost(loss)),
+        };
+        match answer {
+            Answer::Json => match response.body.read_all(shared.limits.message_bytes).await {
+                Ok(body) => guard.last(read_response(body, id, &shared)),
+                Err(error) => guard.last(Arrived::Lost(lost(&error))),
+            },
+            Answer::Events => {
+                let events = Events::new(response.body, &shared.limits);
+                let resumption = Resumption::default();
+                let reply =
+                    Reply { shared, id, session, guard, events, resumption, noise: 0, _permit: permit };
+                Box::new(reply).next().await
+            }
+            // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
+            Answer::Refused(loss, session) if outgoing.finds_out() && response.status.is_server_error() => {
+                let beginning = Box::pin(response.body.read_beginning(EXCERPT_BYTES)).await;
+                guard.last(Arrived::Lost(explain(loss, &beginning, session)))
+            }
+            Answer::Refused(loss, session) => {
+                let kind = media(&response.headers);
+                let reading = read_refusal(kind, &mut response.body, (loss, session), id, &shared);
+                let last = Box::pin(reading).await;
+                guard.last(last)
+            }
+            Answer::Lost(loss) => guard.last(Arrived::Lost(loss)),
         }
-        Answer::Refused(loss, session) => {
-            let kind = media(&response.headers);
-            let reading = read_refusal(kind, &mut response.body, (loss, session), id, &shared);
-            let last = Box::pin(reading).await;
-            guard.last(last)
-        }
-        Answer::Lost(loss) => guard.last(Arrived::Lost(loss)),
     }
 }
 
@@ -183,7 +188,7 @@ enum Lenient {
     No,
 }
 
-type Outcome = Result<trunkline_protocol::Raw, trunkline_protocol::Raw>;
+type Outcome = Result<RawResult, Raw>;
 
 fn response_to(message: Message, id: u64, lenient: Lenient) -> Option<Outcome> {
     let Message::Response(Response { id: named, outcome }) = message else { return None };

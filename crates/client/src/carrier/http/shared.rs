@@ -2,7 +2,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method as HttpMethod, StatusCode};
 use tokio::runtime::Handle;
@@ -130,8 +129,8 @@ impl Shared {
         head::mirror(&mut headers, &outgoing.mirror, Some(&outgoing.method));
         let session = self.enter(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
-        let response =
-            self.endpoint.send(HttpMethod::POST, headers, body).await.map_err(|error| lost(&error))?;
+        let request = self.endpoint.address(HttpMethod::POST, headers, body);
+        let response = self.endpoint.send(&request).await.map_err(|error| lost(&error))?;
         let answer = answer::judge(response.status, &response.headers, session);
         if outgoing.mirror == Mirror::Nothing && matches!(answer, Answer::Json | Answer::Events) {
             let session = Session::open(&response.headers).map_err(answer::malformed)?;
@@ -173,12 +172,9 @@ impl Shared {
     }
 
     async fn deliver(&self, body: String, headers: HeaderLines, session: InSession) -> Result<(), Loss> {
+        let request = self.endpoint.address(HttpMethod::POST, headers, body.into());
         let sending = async {
-            let mut response = self
-                .endpoint
-                .send(HttpMethod::POST, headers, body.into())
-                .await
-                .map_err(|error| lost(&error))?;
+            let mut response = self.endpoint.send(&request).await.map_err(|error| lost(&error))?;
             match answer::judge_status(response.status, &response.headers, session) {
                 None => {
                     response.body.finish();
@@ -246,11 +242,9 @@ impl Shared {
         if let Some(last) = last {
             headers.add(&LAST_EVENT_ID, last);
         }
-        let mut response = self
-            .endpoint
-            .send(HttpMethod::GET, headers, Bytes::new())
-            .await
-            .map_err(|error| NoStream::Later(error.to_string()))?;
+        let request = self.endpoint.address(HttpMethod::GET, headers, Vec::new());
+        let sent = self.endpoint.send(&request).await;
+        let mut response = sent.map_err(|error| NoStream::Later(error.to_string()))?;
         match answer::judge(response.status, &response.headers, session) {
             Answer::Events => Ok(Events::new(response.body, &self.limits)),
             Answer::Json => {
@@ -322,8 +316,8 @@ impl Shared {
 
     /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
     async fn delete(&self, headers: HeaderLines) {
-        let deleting = self.endpoint.send(HttpMethod::DELETE, headers, Bytes::new());
-        if let Ok(Err(error)) = timeout(DELETED_WITHIN, deleting).await {
+        let request = self.endpoint.address(HttpMethod::DELETE, headers, Vec::new());
+        if let Ok(Err(error)) = timeout(DELETED_WITHIN, self.endpoint.send(&request)).await {
             tracing::debug!(%error, "the session was not ended");
         }
     }

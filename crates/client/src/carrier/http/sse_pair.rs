@@ -47,10 +47,13 @@ pub(crate) struct SsePair {
     outgoing: VecDeque<String>,
     /// The bytes of what waits and of what is being posted.
     queued: usize,
-    posting: Option<(Bytes, BoxFuture<'static, Result<(), NotTaken>>)>,
+    posting: Option<Posting>,
     /// What was not taken, until whoever reads is told.
     untaken: Option<(Bytes, Loss)>,
 }
+
+/// A message that is being posted; it comes back with whether it was taken.
+type Posting = BoxFuture<'static, (Vec<u8>, Result<(), NotTaken>)>;
 
 /// Why a message was not taken.
 enum NotTaken {
@@ -114,14 +117,13 @@ impl SsePair {
     /// Begins to post the message that waits longest.
     fn begin_next(&mut self) -> bool {
         let Some(message) = self.outgoing.pop_front() else { return false };
-        let message = Bytes::from(message);
         let request = HttpRequest {
             method: HttpMethod::POST,
             place: self.place.clone(),
             headers: self.post_headers.clone(),
-            body: message.clone(),
+            body: message.into(),
         };
-        self.posting = Some((message, post(self.http.clone(), request).boxed()));
+        self.posting = Some(post(self.http.clone(), request).boxed());
         true
     }
 }
@@ -135,9 +137,9 @@ async fn get(http: &HttpClient, url: &Url, headers: &Headers) -> Result<(Url, Ht
             method: HttpMethod::GET,
             place,
             headers: headers.stream().into(),
-            body: Bytes::new(),
+            body: Vec::new(),
         };
-        let mut response = http.send(request).await.map_err(|error| lost(&error))?;
+        let mut response = http.send(&request).await.map_err(|error| lost(&error))?;
         match answer::judge(response.status, &response.headers, InSession::No) {
             Answer::Events => return Ok((url, response)),
             Answer::Json => {
@@ -163,9 +165,10 @@ fn redirection(url: &Url, response: &HttpResponse) -> Option<Url> {
     if response.status.is_redirection() { url.join(location).ok() } else { None }
 }
 
-async fn post(http: HttpClient, request: HttpRequest) -> Result<(), NotTaken> {
+/// Posts a message, and gives it back with whether it was taken.
+async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), NotTaken>) {
     let sending = async {
-        let mut response = http.send(request).await.map_err(|error| NotTaken::Lost(lost(&error)))?;
+        let mut response = http.send(&request).await.map_err(|error| NotTaken::Lost(lost(&error)))?;
         if response.status == StatusCode::NOT_FOUND {
             return Err(NotTaken::SessionGone);
         }
@@ -181,7 +184,8 @@ async fn post(http: HttpClient, request: HttpRequest) -> Result<(), NotTaken> {
         }
     };
     let late = || Err(NotTaken::Lost(Loss::may_have_reached("the server did not take the message in time")));
-    timeout(POSTED_WITHIN, sending).await.unwrap_or_else(|_| late())
+    let outcome = timeout(POSTED_WITHIN, sending).await.unwrap_or_else(|_| late());
+    (request.body, outcome)
 }
 
 impl Channel for SsePair {
@@ -220,14 +224,14 @@ impl Channel for SsePair {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if let Some((_, posting)) = &mut self.posting {
-                let outcome = ready!(posting.as_mut().poll(cx));
-                let Some((message, _)) = self.posting.take() else { continue };
+            if let Some(posting) = &mut self.posting {
+                let (message, outcome) = ready!(posting.as_mut().poll(cx));
+                self.posting = None;
                 self.queued -= message.len();
                 match outcome {
                     Ok(()) => {}
                     Err(NotTaken::Lost(loss)) => {
-                        self.untaken = Some((message, loss));
+                        self.untaken = Some((message.into(), loss));
                         continue;
                     }
                     Err(NotTaken::SessionGone) => {

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::Question;
 use trunkline_protocol::{Era, Id, Raw, Refusal, Response, emit};
 
@@ -98,10 +99,11 @@ impl LiveSession {
         let open = response.id.and_then(|id| self.lock().questions.remove(&id));
         let Some(Open { asker, roots }) = open else { return };
         if let Some(change) = roots {
-            self.keep.roots.learn(change, response.outcome.as_ref().ok());
+            self.keep.roots.learn(change, response.outcome.as_deref().ok());
         }
         if let Some((shared, key)) = asker {
-            shared.answer(&key, response.outcome.map_err(|error| AskError::Refused(refusal(&error))));
+            let outcome = response.outcome.map(RawResult::into_raw);
+            shared.answer(&key, outcome.map_err(|error| AskError::Refused(refusal(&error))));
         }
     }
 }

@@ -1,0 +1,214 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::slots::Slots;
+
+/// Wakes calls whose time is up.
+///
+/// A timer for each call would be set and taken back with nearly every one of them, and hardly ever ring. So there is one for
+/// all, which is set for whoever is due first: the others only say how long they wait.
+#[derive(Debug, Default)]
+pub(crate) struct Alarms {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Tells the task that somebody is due before it looks again.
+    sooner: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: Slots<Sleeper>,
+    /// The task that wakes whoever is due, while somebody waits.
+    task: Option<AbortHandle>,
+    /// When it looks again.
+    looks_at: Option<Instant>,
+}
+
+/// Somebody who waits.
+#[derive(Debug)]
+struct Sleeper {
+    due: Instant,
+    /// Gone once it was woken.
+    waker: Option<Waker>,
+}
+
+/// The alarm of one call.
+#[derive(Debug)]
+pub(crate) struct Alarm<'a> {
+    shared: &'a Arc<Shared>,
+    place: Option<usize>,
+}
+
+impl Alarms {
+    /// Makes an alarm, which is not set yet.
+    pub(crate) fn alarm(&self) -> Alarm<'_> {
+        Alarm { shared: &self.shared, place: None }
+    }
+}
+
+impl Drop for Alarms {
+    fn drop(&mut self) {
+        if let Some(task) = self.shared.lock().task.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Alarm<'_> {
+    /// Waits for a time, which may be another with every poll; ready once it has come. One that came early, since the time was
+    /// another before, is ready too.
+    pub(crate) fn poll(&mut self, due: Instant, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.shared.lock();
+        let has_rung = match self.place.and_then(|place| state.waiting.get_mut(place)) {
+            Some(sleeper) => {
+                let has_rung = sleeper.waker.is_none();
+                sleeper.due = due;
+                sleeper.waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+                has_rung
+            }
+            None => {
+                let sleeper = Sleeper { due, waker: Some(cx.waker().clone()) };
+                self.place = Some(state.waiting.insert(sleeper));
+                false
+            }
+        };
+        self.shared.look_by(&mut state, due);
+        if has_rung { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let sleeper = self.shared.lock().waiting.remove(place);
+            drop(sleeper);
+        }
+    }
+}
+
+impl Shared {
+    /// Sees to it that the task looks by a time.
+    fn look_by(self: &Arc<Self>, state: &mut State, due: Instant) {
+        if state.task.as_ref().is_none_or(AbortHandle::is_finished) {
+            state.looks_at = Some(due);
+            state.task = Some(tokio::spawn(watch(self.clone())).abort_handle());
+        } else if state.looks_at.is_none_or(|looks_at| due < looks_at) {
+            state.looks_at = Some(due);
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Wakes whoever is due; returns when to look again, unless nobody waits.
+    fn ring(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let (mut woken, mut next) = (Vec::new(), None::<Instant>);
+        for sleeper in state.waiting.iter_mut() {
+            if sleeper.due <= now {
+                woken.extend(sleeper.waker.take());
+            } else {
+                next = Some(next.map_or(sleeper.due, |next| next.min(sleeper.due)));
+            }
+        }
+        state.looks_at = next;
+        if next.is_none() {
+            state.task = None;
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes whoever is due, until nobody waits.
+async fn watch(shared: Arc<Shared>) {
+    while let Some(next) = shared.ring() {
+        // Whichever comes first, it is looked again.
+        let _ = tokio::time::timeout_at(next, shared.sooner.notified()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::wakes::Wakes;
+
+    async fn settle() {
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everybody_is_woken_when_due_and_nobody_who_left() {
+        let alarms = Alarms::default();
+        let began = Instant::now();
+        let after = |seconds| began + Duration::from_secs(seconds);
+        let (waker, wakes) = Wakes::counted();
+        let cx = Context::from_waker(&waker);
+        let (mut late, mut early, mut leaves) = (alarms.alarm(), alarms.alarm(), alarms.alarm());
+        for (alarm, seconds) in [(&mut late, 60), (&mut early, 2), (&mut leaves, 1)] {
+            assert!(alarm.poll(after(seconds), &cx).is_pending());
+        }
+        drop(leaves);
+        settle().await;
+        tokio::time::sleep(Duration::from_millis(1990)).await;
+        assert_eq!(wakes.count(), 0);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(wakes.count(), 1);
+        assert!(early.poll(after(2), &cx).is_ready() && late.poll(after(60), &cx).is_pending());
+        drop(early);
+        tokio::time::sleep_until(after(61)).await;
+        assert_eq!(wakes.count(), 2);
+        assert!(late.poll(after(60), &cx).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_that_is_moved_counts_from_the_next_poll_on() {
+        let alarms = Alarms::default();
+        let began = Instant::now();
+        let after = |seconds| began + Duration::from_secs(seconds);
+        let (waker, wakes) = Wakes::counted();
+        let cx = Context::from_waker(&waker);
+        let mut alarm = alarms.alarm();
+        assert!(alarm.poll(after(10), &cx).is_pending());
+        tokio::time::sleep_until(after(5)).await;
+        assert!(alarm.poll(after(15), &cx).is_pending());
+        tokio::time::sleep_until(after(14)).await;
+        assert_eq!(wakes.count(), 0);
+        // And back again.
+        assert!(alarm.poll(after(14), &cx).is_pending());
+        settle().await;
+        assert_eq!(wakes.count(), 1);
+        assert!(alarm.poll(after(14), &cx).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_task_ends_when_nobody_waits_and_begins_again_with_the_next() {
+        let alarms = Alarms::default();
+        let (waker, wakes) = Wakes::counted();
+        let cx = Context::from_waker(&waker);
+        for round in 1..=3 {
+            let mut alarm = alarms.alarm();
+            let due = Instant::now() + Duration::from_secs(1);
+            assert!(alarm.poll(due, &cx).is_pending());
+            tokio::time::sleep_until(due + Duration::from_secs(1)).await;
+            assert_eq!(wakes.count(), round);
+            assert!(alarms.shared.lock().task.is_none());
+        }
+    }
+}

@@ -210,6 +210,14 @@ fn scan_elements(text: &ByteString, bounds: Bounds) -> Result<Vec<Raw>, ScanErro
 /// The names of those that count.
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
+/// Their places.
+const VERSION: usize = 0;
+const ID: usize = 1;
+const METHOD: usize = 2;
+const PARAMS: usize = 3;
+const RESULT: usize = 4;
+const ERROR: usize = 5;
+
 /// The members of a message before it is known which kind it is.
 #[derive(Default)]
 struct Envelope {
@@ -233,27 +241,27 @@ impl Envelope {
         scanner.open_object();
         while let Some(key) = scanner.next_key(first, MEMBERS) {
             first = false;
-            let repeated = match &*key {
-                "jsonrpc" => {
+            let repeated = match key.among(&MEMBERS) {
+                Some(VERSION) => {
                     self.version_ok =
                         scanner.take_exactly("\"2.0\"") || scanner.value_text() == Some("\"2.0\"");
                     std::mem::replace(&mut version_seen, true)
                 }
-                "id" => fill(&mut self.id, read_id(scanner)),
-                "method" => match read_method(scanner, text) {
+                Some(ID) => fill(&mut self.id, read_id(scanner)),
+                Some(METHOD) => match read_method(scanner, text) {
                     Some(method) => fill(&mut self.method, Some(method)),
                     None => self.note("`method` must be a string"),
                 },
-                "params" if scanner.peek() == Some(b'{') => {
+                Some(PARAMS) if scanner.peek() == Some(b'{') => {
                     let params = Params::scan(scanner, text, &mut self.fault);
                     fill(&mut self.params, Some(params))
                 }
-                "params" => {
+                Some(PARAMS) => {
                     scanner.skip();
                     self.note("`params` must be an object")
                 }
-                "result" => fill(&mut self.result, RawResult::scan(scanner)),
-                "error" => fill(&mut self.error, scanner.value()),
+                Some(RESULT) => fill(&mut self.result, RawResult::scan(scanner)),
+                Some(ERROR) => fill(&mut self.error, scanner.value()),
                 _ => {
                     others.get_or_insert_default().add(key.read(), &mut wrong);
                     scanner.skip();

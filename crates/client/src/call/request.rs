@@ -100,12 +100,10 @@ impl Call {
         for own in ["_meta", "inputResponses", "requestState"] {
             params.take(own);
         }
-        let mut call = Self::of(method);
-        call.name = method.mirrored_name().and_then(|member| params.get(member)?.to_text());
-        call.params = params;
+        let name = method.mirrored_name().and_then(|member| params.get(member)?.to_text());
         let others = meta.into_iter().flat_map(Members::iter).filter(|(key, _)| !meta::is_of_one_hop(key));
-        call.meta = others.map(|(key, value)| (key.clone(), value.clone())).collect();
-        call
+        let meta = others.map(|(key, value)| (key.clone(), value.clone())).collect();
+        Self { name, params, meta, ..Self::of(method) }
     }
 
     pub(crate) fn of(method: Method) -> Self {

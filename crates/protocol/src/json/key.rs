@@ -5,8 +5,8 @@ use bytestring::ByteString;
 
 /// A key of an object.
 pub(crate) enum Key<'a> {
-    /// One of those that were expected.
-    Known(&'static str),
+    /// One of those that were expected, and which.
+    Known(&'static str, usize),
     /// Any other, or one that is written in another way than programs do.
     Other(Cow<'a, str>),
 }
@@ -16,9 +16,18 @@ impl<'a> Key<'a> {
     #[inline]
     pub(crate) fn share(self, message: &ByteString) -> ByteString {
         match self {
-            Self::Known(key) => ByteString::from_static(key),
+            Self::Known(key, _) => ByteString::from_static(key),
             Self::Other(Cow::Borrowed(key)) => message.slice_ref(key),
             Self::Other(Cow::Owned(key)) => key.into(),
+        }
+    }
+
+    /// Returns which of those that were expected it is, however it is written: where it is known already, nothing is compared.
+    #[inline]
+    pub(crate) fn among(&self, expected: &[&str]) -> Option<usize> {
+        match self {
+            Self::Known(_, index) => Some(*index),
+            Self::Other(key) => expected.iter().position(|expected| expected == key),
         }
     }
 
@@ -26,7 +35,7 @@ impl<'a> Key<'a> {
     #[inline]
     pub(crate) fn read(self) -> Cow<'a, str> {
         match self {
-            Self::Known(key) => Cow::Borrowed(key),
+            Self::Known(key, _) => Cow::Borrowed(key),
             Self::Other(key) => key,
         }
     }
@@ -38,7 +47,7 @@ impl Deref for Key<'_> {
     #[inline]
     fn deref(&self) -> &str {
         match self {
-            Self::Known(key) => key,
+            Self::Known(key, _) => key,
             Self::Other(key) => key,
         }
     }

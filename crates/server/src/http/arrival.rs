@@ -1,14 +1,12 @@
 use std::error::Error;
 use std::fmt;
-use std::ops::Range;
 use std::sync::OnceLock;
 
-use bytes::Bytes;
-use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::Authority;
-use http::{Extensions, HeaderMap, Method, Request, Response, Uri, Version};
+use http::{Extensions, Method, Request, Response, Uri, Version};
 use http_body::Body;
+use trunkline_transport::http1::Written;
 
 use super::connection::RequestBody;
 use super::heads::Heads;
@@ -150,61 +148,5 @@ impl From<Parts> for RequestHead {
         let mut head = Self::new(method, uri, version, Written::default());
         head.parts = Box::new(parts).into();
         head
-    }
-}
-
-/// Headers as they were written.
-#[derive(Default)]
-pub(super) struct Written {
-    text: Bytes,
-    lines: Vec<Line>,
-}
-
-/// Where a header is in the text.
-struct Line {
-    name: Range<u32>,
-    value: Range<u32>,
-}
-
-impl Written {
-    /// Takes the headers that were found in a text.
-    pub(super) fn new(text: Bytes, found: &[httparse::Header<'_>]) -> Self {
-        let lines = found.iter().map(|header| Line {
-            name: place(&text, header.name.as_bytes()),
-            value: place(&text, header.value),
-        });
-        Self { lines: lines.collect(), text }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.lines.iter().map(|line| (self.at(&line.name), self.at(&line.value)))
-    }
-
-    fn at(&self, place: &Range<u32>) -> &[u8] {
-        self.text.get(place.start as usize..place.end as usize).unwrap_or_default()
-    }
-
-    fn to_map(&self) -> HeaderMap {
-        let mut map = HeaderMap::with_capacity(self.lines.len());
-        for line in &self.lines {
-            let value = self.text.slice_ref(self.at(&line.value));
-            // Both were found to be what they should be when the head was read.
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::from_bytes(self.at(&line.name)), HeaderValue::from_maybe_shared(value))
-            {
-                map.append(name, value);
-            }
-        }
-        map
-    }
-}
-
-/// Finds a part of a text in it; nothing at all may be anywhere.
-fn place(text: &[u8], part: &[u8]) -> Range<u32> {
-    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
-    let end = start.saturating_add(part.len());
-    match (u32::try_from(start), u32::try_from(end)) {
-        (Ok(start), Ok(end)) if !part.is_empty() => start..end,
-        _ => 0..0,
     }
 }

@@ -7,7 +7,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::response_headers::ResponseHeaders;
-use crate::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
+use crate::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, head_end, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -46,7 +46,8 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
     let version = if response.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or_else(|| "it has no status".to_owned())?;
-    let headers = ResponseHeaders::new(head.clone(), response.headers);
+    let found = response.headers.iter().map(|header| (header.name.as_bytes(), header.value));
+    let headers = Written::new(head.clone(), found).into();
     let framing = framing(status, version, &headers)?;
     let keeps_alive = version == Version::HTTP_11
         && framing != Framing::UntilClose

@@ -1,10 +1,9 @@
 use std::fmt;
-use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName};
 
 use super::lines::is_text;
+use crate::http1::Written;
 
 /// The headers of a response, as the server wrote them.
 ///
@@ -12,16 +11,8 @@ use super::lines::is_text;
 /// map. Values never print.
 #[derive(Clone, Default)]
 pub struct ResponseHeaders {
-    text: Bytes,
-    lines: Vec<Line>,
+    written: Written,
     lengths: Lengths,
-}
-
-/// Where a header is in the text.
-#[derive(Clone)]
-struct Line {
-    name: Range<usize>,
-    value: Range<usize>,
 }
 
 /// How long the names of some headers are, one bit for each length: most of what is looked for is not there, and is as a rule
@@ -30,8 +21,8 @@ struct Line {
 struct Lengths(u64);
 
 impl Lengths {
-    fn add(&mut self, length: usize) {
-        self.0 |= Self::bit(length);
+    fn of(written: &Written) -> Self {
+        Self(written.iter().fold(0, |bits, (name, _)| bits | Self::bit(name.len())))
     }
 
     /// Reports whether there may be a name of this length.
@@ -46,16 +37,6 @@ impl Lengths {
 }
 
 impl ResponseHeaders {
-    /// Takes the headers that were found in a text.
-    pub(super) fn new(text: Bytes, found: &[httparse::Header<'_>]) -> Self {
-        let mut lengths = Lengths::default();
-        let lines = found.iter().map(|header| {
-            lengths.add(header.name.len());
-            Line { name: place(&text, header.name.as_bytes()), value: place(&text, header.value) }
-        });
-        Self { lines: lines.collect(), lengths, text }
-    }
-
     /// Returns the value of a header, the first one if there are several.
     pub fn get(&self, name: &HeaderName) -> Option<&[u8]> {
         self.get_all(name).next()
@@ -69,18 +50,13 @@ impl ResponseHeaders {
     /// Returns all values of a header, in order.
     pub fn get_all(&self, name: &HeaderName) -> impl Iterator<Item = &[u8]> {
         let name = name.as_str().as_bytes();
-        let lines = if self.lengths.may_have(name.len()) { &self.lines[..] } else { &[] };
-        let named = lines.iter().filter(move |line| is_same(self.at(&line.name), name));
-        named.map(|line| self.at(&line.value))
+        let may_be = self.lengths.may_have(name.len()).then(|| self.written.iter());
+        may_be.into_iter().flatten().filter(move |(other, _)| is_same(other, name)).map(|(_, value)| value)
     }
 
     /// Reports whether there is a header.
     pub fn has(&self, name: &HeaderName) -> bool {
         self.get(name).is_some()
-    }
-
-    fn at(&self, place: &Range<usize>) -> &[u8] {
-        self.text.get(place.clone()).unwrap_or_default()
     }
 }
 
@@ -89,37 +65,27 @@ fn is_same(name: &[u8], known: &[u8]) -> bool {
     name == known || name.eq_ignore_ascii_case(known)
 }
 
-/// Finds a part of a text in it; nothing at all may be anywhere.
-fn place(text: &[u8], part: &[u8]) -> Range<usize> {
-    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
-    if part.is_empty() { 0..0 } else { start..start.saturating_add(part.len()) }
+impl From<Written> for ResponseHeaders {
+    fn from(written: Written) -> Self {
+        Self { lengths: Lengths::of(&written), written }
+    }
 }
 
 impl From<&HeaderMap> for ResponseHeaders {
     fn from(map: &HeaderMap) -> Self {
-        let (mut text, mut lines, mut lengths) = (BytesMut::new(), Vec::new(), Lengths::default());
-        let mut add = |part: &[u8]| {
-            let start = text.len();
-            text.extend_from_slice(part);
-            start..text.len()
-        };
-        for (name, value) in map {
-            lengths.add(name.as_str().len());
-            lines.push(Line { name: add(name.as_str().as_bytes()), value: add(value.as_bytes()) });
-        }
-        Self { text: text.freeze(), lines, lengths }
+        Written::from(map).into()
     }
 }
 
 impl fmt::Debug for ResponseHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.lines.iter().map(|line| String::from_utf8_lossy(self.at(&line.name)));
-        f.debug_set().entries(names).finish()
+        self.written.fmt(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use http::HeaderValue;
     use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, VARY};
 
@@ -133,7 +99,8 @@ mod tests {
         let mut lines = [httparse::EMPTY_HEADER; 8];
         let mut response = httparse::Response::new(&mut lines);
         assert!(response.parse(&text).unwrap().is_complete());
-        let headers = ResponseHeaders::new(text.clone(), response.headers);
+        let found = response.headers.iter().map(|header| (header.name.as_bytes(), header.value));
+        let headers = ResponseHeaders::from(Written::new(text.clone(), found));
         assert_eq!(
             (headers.get(&CONTENT_TYPE), headers.get_text(&CONTENT_TYPE)),
             (Some(&b"a/b"[..]), Some("a/b"))

@@ -4,9 +4,11 @@ mod framing;
 mod intake;
 #[cfg(test)]
 pub(crate) mod nearly;
+mod written;
 
 pub use self::framing::{Chunks, Framing, Taken, read_length};
 pub use self::intake::Intake;
+pub use self::written::Written;
 
 /// The bytes that a head may have, all together.
 pub const MOST_HEAD_BYTES: usize = 64 * 1024;

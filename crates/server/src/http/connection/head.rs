@@ -4,9 +4,9 @@ use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{Method, StatusCode, Uri, Version};
-use trunkline_transport::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, head_end, read_length};
+use trunkline_transport::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, head_end, read_length};
 
-use crate::http::arrival::{RequestHead, Written};
+use crate::http::arrival::RequestHead;
 
 /// The head of a request, and what it says of its connection.
 pub(super) struct Head {
@@ -92,6 +92,7 @@ fn parse(text: &Bytes) -> Result<Head, Wrong> {
     for header in request.headers.iter() {
         said.hear(header.name, header.value)?;
     }
+    let found = request.headers.iter().map(|header| (header.name.as_bytes(), header.value));
     let is_newest = version == Version::HTTP_11;
     let framing = said.framing(version)?;
     Ok(Head {
@@ -100,7 +101,7 @@ fn parse(text: &Bytes) -> Result<Head, Wrong> {
         // What is behind a body would be taken for it by whoever takes the connection over.
         upgrades: is_newest && said.upgrades && framing.is_over(),
         framing,
-        request: RequestHead::new(method, uri, version, Written::new(text.clone(), request.headers)),
+        request: RequestHead::new(method, uri, version, Written::new(text.clone(), found)),
     })
 }
 

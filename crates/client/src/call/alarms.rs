@@ -1,9 +1,12 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use crate::slots::Slots;
 
@@ -11,9 +14,13 @@ use crate::slots::Slots;
 ///
 /// A timer for each call would be set and taken back with nearly every one of them, and hardly ever ring. So there is one for
 /// all, which is set for whoever is due first: the others only say how long they wait.
+///
+/// That one belongs to the runtime of the first call. Calls of another have a timer of their own, since nobody knows for how
+/// long the first is driven.
 #[derive(Debug, Default)]
 pub(crate) struct Alarms {
     shared: Arc<Shared>,
+    home: OnceLock<runtime::Id>,
 }
 
 #[derive(Debug, Default)]
@@ -26,7 +33,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     waiting: Slots<Sleeper>,
-    /// The task that wakes whoever is due, while somebody waits.
+    /// The task that wakes whoever is due; it ends when it looks and nobody waits.
     task: Option<AbortHandle>,
     /// When it looks again.
     looks_at: Option<Instant>,
@@ -42,15 +49,23 @@ struct Sleeper {
 
 /// The alarm of one call.
 #[derive(Debug)]
-pub(crate) struct Alarm<'a> {
-    shared: &'a Arc<Shared>,
-    place: Option<usize>,
+pub(crate) struct Alarm<'a>(Kind<'a>);
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Shared { shared: &'a Arc<Shared>, place: Option<usize> },
+    Own(Pin<Box<Sleep>>),
 }
 
 impl Alarms {
     /// Makes an alarm, which is not set yet.
     pub(crate) fn alarm(&self) -> Alarm<'_> {
-        Alarm { shared: &self.shared, place: None }
+        let here = Handle::current().id();
+        if *self.home.get_or_init(|| here) == here {
+            Alarm(Kind::Shared { shared: &self.shared, place: None })
+        } else {
+            Alarm(Kind::Own(Box::pin(tokio::time::sleep(Duration::ZERO))))
+        }
     }
 }
 
@@ -65,36 +80,48 @@ impl Drop for Alarms {
 impl Alarm<'_> {
     /// Waits for a time, which may be another with every poll; ready once it has come. One that came early, since the time was
     /// another before, is ready too.
-    pub(crate) fn poll(&mut self, due: Instant, cx: &Context<'_>) -> Poll<()> {
-        let mut state = self.shared.lock();
-        let has_rung = match self.place.and_then(|place| state.waiting.get_mut(place)) {
-            Some(sleeper) => {
-                let has_rung = sleeper.waker.is_none();
-                sleeper.due = due;
-                sleeper.waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
-                has_rung
+    pub(crate) fn poll(&mut self, due: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.0 {
+            Kind::Shared { shared, place } => shared.poll(place, due, cx.waker()),
+            Kind::Own(sleep) => {
+                if sleep.deadline() != due {
+                    sleep.as_mut().reset(due);
+                }
+                sleep.as_mut().poll(cx)
             }
-            None => {
-                let sleeper = Sleeper { due, waker: Some(cx.waker().clone()) };
-                self.place = Some(state.waiting.insert(sleeper));
-                false
-            }
-        };
-        self.shared.look_by(&mut state, due);
-        if has_rung { Poll::Ready(()) } else { Poll::Pending }
+        }
     }
 }
 
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            let sleeper = self.shared.lock().waiting.remove(place);
+        if let Kind::Shared { shared, place: Some(place) } = &self.0 {
+            let sleeper = shared.lock().waiting.remove(*place);
             drop(sleeper);
         }
     }
 }
 
 impl Shared {
+    fn poll(self: &Arc<Self>, place: &mut Option<usize>, due: Instant, waker: &Waker) -> Poll<()> {
+        let mut state = self.lock();
+        let has_rung = match place.and_then(|place| state.waiting.get_mut(place)) {
+            Some(sleeper) => {
+                let has_rung = sleeper.waker.is_none();
+                sleeper.due = due;
+                sleeper.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
+                has_rung
+            }
+            None => {
+                let sleeper = Sleeper { due, waker: Some(waker.clone()) };
+                *place = Some(state.waiting.insert(sleeper));
+                false
+            }
+        };
+        self.look_by(&mut state, due);
+        if has_rung { Poll::Ready(()) } else { Poll::Pending }
+    }
+
     /// Sees to it that the task looks by a time.
     fn look_by(self: &Arc<Self>, state: &mut State, due: Instant) {
         if state.task.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -142,8 +169,6 @@ async fn watch(shared: Arc<Shared>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::wakes::Wakes;
 
@@ -159,10 +184,10 @@ mod tests {
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
         let (waker, wakes) = Wakes::counted();
-        let cx = Context::from_waker(&waker);
+        let mut cx = Context::from_waker(&waker);
         let (mut late, mut early, mut leaves) = (alarms.alarm(), alarms.alarm(), alarms.alarm());
         for (alarm, seconds) in [(&mut late, 60), (&mut early, 2), (&mut leaves, 1)] {
-            assert!(alarm.poll(after(seconds), &cx).is_pending());
+            assert!(alarm.poll(after(seconds), &mut cx).is_pending());
         }
         drop(leaves);
         settle().await;
@@ -170,11 +195,11 @@ mod tests {
         assert_eq!(wakes.count(), 0);
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert_eq!(wakes.count(), 1);
-        assert!(early.poll(after(2), &cx).is_ready() && late.poll(after(60), &cx).is_pending());
+        assert!(early.poll(after(2), &mut cx).is_ready() && late.poll(after(60), &mut cx).is_pending());
         drop(early);
         tokio::time::sleep_until(after(61)).await;
         assert_eq!(wakes.count(), 2);
-        assert!(late.poll(after(60), &cx).is_ready());
+        assert!(late.poll(after(60), &mut cx).is_ready());
     }
 
     #[tokio::test(start_paused = true)]
@@ -183,32 +208,49 @@ mod tests {
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
         let (waker, wakes) = Wakes::counted();
-        let cx = Context::from_waker(&waker);
+        let mut cx = Context::from_waker(&waker);
         let mut alarm = alarms.alarm();
-        assert!(alarm.poll(after(10), &cx).is_pending());
+        assert!(alarm.poll(after(10), &mut cx).is_pending());
         tokio::time::sleep_until(after(5)).await;
-        assert!(alarm.poll(after(15), &cx).is_pending());
+        assert!(alarm.poll(after(15), &mut cx).is_pending());
         tokio::time::sleep_until(after(14)).await;
         assert_eq!(wakes.count(), 0);
         // And back again.
-        assert!(alarm.poll(after(14), &cx).is_pending());
+        assert!(alarm.poll(after(14), &mut cx).is_pending());
         settle().await;
         assert_eq!(wakes.count(), 1);
-        assert!(alarm.poll(after(14), &cx).is_ready());
+        assert!(alarm.poll(after(14), &mut cx).is_ready());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_task_ends_when_nobody_waits_and_begins_again_with_the_next() {
         let alarms = Alarms::default();
         let (waker, wakes) = Wakes::counted();
-        let cx = Context::from_waker(&waker);
+        let mut cx = Context::from_waker(&waker);
         for round in 1..=3 {
             let mut alarm = alarms.alarm();
             let due = Instant::now() + Duration::from_secs(1);
-            assert!(alarm.poll(due, &cx).is_pending());
+            assert!(alarm.poll(due, &mut cx).is_pending());
             tokio::time::sleep_until(due + Duration::from_secs(1)).await;
             assert_eq!(wakes.count(), round);
             assert!(alarms.shared.lock().task.is_none());
         }
+    }
+
+    #[test]
+    fn a_call_of_another_runtime_is_woken_whatever_becomes_of_the_first() {
+        let runtime = || runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (first, second) = (runtime(), runtime());
+        let alarms = Alarms::default();
+        let ring = async |after| {
+            let (mut alarm, due) = (alarms.alarm(), Instant::now() + Duration::from_millis(after));
+            std::future::poll_fn(|cx| alarm.poll(due, cx)).await;
+            assert!(Instant::now() >= due);
+        };
+        first.block_on(ring(1));
+        // From here on nobody drives it.
+        second.block_on(ring(20));
+        drop(first);
+        second.block_on(ring(20));
     }
 }

@@ -69,7 +69,7 @@ impl Shape {
     /// They are counted from where the text of the result begins.
     ///
     /// Every result is walked so once, while it is read, so that nothing is counted or kept for a member by itself.
-    pub(super) fn walk(scanner: &mut Scanner<'_>, text: usize) -> Option<Self> {
+    pub(super) fn walk(scanner: &mut Scanner<'_>, begin: usize) -> Option<Self> {
         if scanner.peek() != Some(b'{') {
             scanner.skip();
             return None;
@@ -85,18 +85,18 @@ impl Shape {
             match index {
                 Some(META) => {
                     scanner.peek();
-                    let start = scanner.at() - text;
-                    shape.meta = is_for_others(scanner).then(|| start..scanner.at() - text);
+                    let start = scanner.at() - begin;
+                    shape.meta = is_for_others(scanner).then(|| start..scanner.at() - begin);
                 }
                 Some(index) => shape.note(index, scanner.value_text().unwrap_or_default()),
                 None => {
                     scanner.skip();
                 }
             }
-            let end = scanner.at() - text;
+            let end = scanner.at() - begin;
             if index.is_some_and(|index| index >= OF_ONE_HOP) {
                 match shape.members.is_empty() {
-                    true => shape.members.start = start - text,
+                    true => shape.members.start = start - begin,
                     false => is_usual &= shape.members.end == before,
                 }
                 shape.members.end = end;

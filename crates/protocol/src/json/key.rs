@@ -23,6 +23,7 @@ impl<'a> Key<'a> {
     }
 
     /// Returns which of those that were expected it is, however it is written: where it is known already, nothing is compared.
+    /// They have to be the very ones that it was read with.
     #[inline]
     pub(crate) fn among(&self, expected: &[&str]) -> Option<usize> {
         match self {

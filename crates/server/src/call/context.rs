@@ -42,7 +42,8 @@ impl Context {
         self.shared.with_caller(Clone::clone)
     }
 
-    /// Reads something of what is known of the caller. Nobody else can meanwhile, so that nothing long may be done.
+    /// Reads something of what is known of the caller, without a copy of the rest. Nobody else can meanwhile: nothing long may be
+    /// done, and this context must not be used.
     pub fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
         self.shared.with_caller(read)
     }

@@ -19,7 +19,7 @@ pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
     /// The challenge with which a request without an acceptable credential is answered.
     fn authenticate(&self, request: &Parts) -> Result<Principal, Challenge>;
 
-    /// Returns the principal of every request, if there is one for all of them: then none is looked at.
+    /// Returns the principal of every request, if there is one for all of them: then none is authenticated.
     fn everybody(&self) -> Option<Principal> {
         None
     }

@@ -56,7 +56,7 @@ impl Inner {
         if *head.method() == Method::OPTIONS {
             return cors::preflight(head.parts(), &self.core.env);
         }
-        let principal = match self.options.authenticator.authenticate(head.parts()) {
+        let principal = match self.principal(|| head.parts()) {
             Ok(principal) => principal,
             Err(challenge) => return unauthorized(&challenge, spoken_by(heads)),
         };

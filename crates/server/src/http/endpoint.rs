@@ -112,7 +112,7 @@ impl HttpService {
     /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
     pub fn refuse_stranger(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
         self.refuse_foreign(parts).or_else(|| {
-            let challenge = self.inner.options.authenticator.authenticate(parts).err()?;
+            let challenge = self.inner.principal(|| parts).err()?;
             Some(unauthorized(&challenge, spoken_by(&Heads::of_map(&parts.headers))))
         })
     }
@@ -221,10 +221,13 @@ impl Inner {
         if *head.method() != Method::POST || head.path() != self.options.path {
             return Err(Aside::Other);
         }
+        self.principal(|| head.parts()).map_err(Aside::Unauthorized)
+    }
+
+    /// Returns whom a request belongs to, and looks at it only if that makes a difference.
+    pub(super) fn principal<'a>(&self, request: impl FnOnce() -> &'a Parts) -> Result<Principal, Challenge> {
         let authenticator = &self.options.authenticator;
-        authenticator
-            .everybody()
-            .map_or_else(|| authenticator.authenticate(head.parts()).map_err(Aside::Unauthorized), Ok)
+        authenticator.everybody().map_or_else(|| authenticator.authenticate(request()), Ok)
     }
 
     /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.

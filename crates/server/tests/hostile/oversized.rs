@@ -157,18 +157,18 @@ async fn a_head_that_begins_on_an_idle_connection_has_only_the_time_of_a_head() 
 
 #[tokio::test]
 async fn a_call_may_take_longer_than_a_head_or_a_silence_and_its_response_begins_meanwhile() {
-    for in_place in [true, false] {
+    for directly in [true, false] {
         let limits =
             Limits { head_within: SHORT, idle_within: SHORT, stream_after: SHORT, ..Limits::default() };
-        let service = Service::start_with(Setup { limits, in_place, ..Setup::default() }).await;
+        let service = Service::start_with(Setup { limits, directly, ..Setup::default() }).await;
         let mut connection = service.connect().await;
         for id in 1..=2 {
             let wait = wire::call(id, "wait", &serde_json::json!({}));
             connection.send(&wire::modern("tools/call", "wait", &wait)).await;
             let head = connection.stream_head().await;
-            assert!(head.contains("text/event-stream"), "{in_place}: {head}");
+            assert!(head.contains("text/event-stream"), "{directly}: {head}");
             let silence = tokio::time::timeout(3 * SHORT, connection.stream.readable()).await;
-            assert!(silence.is_err(), "{in_place}: it is kept");
+            assert!(silence.is_err(), "{directly}: it is kept");
             service.gate.add_permits(1);
             connection.read_until("waited").await;
             connection.read_rest().await;

@@ -35,6 +35,25 @@ async fn a_standing_stream_does_not_keep_the_message_that_opened_it() {
 }
 
 #[tokio::test]
+async fn a_connection_does_not_keep_what_was_said_over_it() {
+    let (process, address) = Process::http();
+    let call = wire::modern("tools/call", "bulk", &wire::call(1, "bulk", &json!({ "bytes": MIB })));
+    let ask = async || {
+        let mut connection = Connection::open(address).await;
+        connection.send(&call).await;
+        assert!(connection.reply().await.body.len() > MIB);
+        connection
+    };
+    let mut held = vec![ask().await];
+    let before = process.memory("VmRSS");
+    for _ in 0..24 {
+        held.push(ask().await);
+    }
+    let grown = process.memory("VmRSS").saturating_sub(before);
+    assert!(grown < 8 * MIB, "24 connections that rest after 24 MiB keep {} KiB", grown / 1024);
+}
+
+#[tokio::test]
 async fn a_subscription_to_resources_is_bounded_in_bytes_in_both_eras() {
     let (process, address) = Process::http();
     let send = async |request: Vec<u8>| {

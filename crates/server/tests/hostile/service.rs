@@ -42,14 +42,14 @@ pub(crate) struct Setup {
     pub(crate) http: HttpOptions,
     pub(crate) grace: Duration,
     /// Whether the endpoint answers in place, as that of a program does; else as whoever has another listener may use it.
-    pub(crate) in_place: bool,
+    pub(crate) directly: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let (limits, http) = (Limits::default(), HttpOptions::default());
-        Self { address, limits, http, grace: DEADLINE, in_place: true }
+        Self { address, limits, http, grace: DEADLINE, directly: true }
     }
 }
 
@@ -80,7 +80,7 @@ impl Service {
         let served = {
             let endpoint = endpoint.clone();
             tokio::spawn(async move {
-                match setup.in_place {
+                match setup.directly {
                     true => serve(listener, &endpoint, endpoint.clone(), setup.grace).await,
                     false => {
                         let foreign = endpoint.clone();

@@ -7,7 +7,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::response_headers::ResponseHeaders;
-use crate::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, head_end, read_length};
+use crate::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) fn says_length(method: &Method, body: &[u8]) -> bool {
 /// # Errors
 /// A sentence that says what is wrong with it.
 pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<Head>, String> {
-    let Some(length) = head_end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
+    let Some(length) = end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
         *looked_at = buffer.len();
         return if buffer.len() > MOST_HEAD_BYTES { Err(too_large()) } else { Ok(None) };
     };
@@ -55,6 +55,17 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
         && !says_close(&headers)
         && !is_doubtful(status, &headers);
     Ok(Some(Head { status, headers, framing, keeps_alive }))
+}
+
+/// Finds the end of a head, which is an empty line.
+fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
+    let from = looked_at.saturating_sub(3);
+    let new = bytes.get(from..)?;
+    memchr::memchr_iter(b'\n', new).find_map(|at| match new.get(at + 1..)? {
+        [b'\n', ..] => Some(from + at + 2),
+        [b'\r', b'\n', ..] => Some(from + at + 3),
+        _ => None,
+    })
 }
 
 /// Reads from a head how the body ends.

@@ -18,14 +18,3 @@ pub const MOST_HEADERS: usize = 100;
 
 /// A body up to this is copied behind its head, which is cheaper than to write from two places.
 pub const COPIED_BYTES: usize = 8 * 1024;
-
-/// Finds the end of a head, which is an empty line. What was looked at before need not be looked at again.
-pub fn head_end(bytes: &[u8], looked_at: usize) -> Option<usize> {
-    let from = looked_at.saturating_sub(3);
-    let new = bytes.get(from..)?;
-    memchr::memchr_iter(b'\n', new).find_map(|at| match new.get(at + 1..)? {
-        [b'\n', ..] => Some(from + at + 2),
-        [b'\r', b'\n', ..] => Some(from + at + 3),
-        _ => None,
-    })
-}

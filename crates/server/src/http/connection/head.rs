@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{Method, StatusCode, Uri, Version};
-use trunkline_transport::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, head_end, read_length};
+use trunkline_transport::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, read_length};
 
 use crate::http::arrival::RequestHead;
 
@@ -56,7 +56,7 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
             _ => {}
         }
     }
-    let Some(length) = head_end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
+    let Some(length) = end(buffer, *looked_at)?.filter(|length| *length <= MOST_HEAD_BYTES) else {
         *looked_at = buffer.len();
         return match buffer.len() > MOST_HEAD_BYTES {
             true if memchr::memchr(b'\n', buffer).is_none() => Err(TOO_LONG),
@@ -70,9 +70,27 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
 
 /// Skips the lines that some clients end a body with, and that belong to nothing.
 fn skip_empty_lines(buffer: &mut BytesMut) {
-    while let Some(line) = [&b"\r\n"[..], b"\n"].into_iter().find(|line| buffer.starts_with(line)) {
-        buffer.advance(line.len());
+    while buffer.starts_with(b"\r\n") {
+        buffer.advance(2);
     }
+}
+
+/// Finds the end of a head, which is an empty line.
+///
+/// # Errors
+/// A line does not end as the standard has it. Somebody on the way may have taken it for a part of the line before.
+fn end(bytes: &[u8], looked_at: usize) -> Result<Option<usize>, Wrong> {
+    let from = looked_at.saturating_sub(3);
+    for at in memchr::memchr_iter(b'\n', bytes.get(from..).unwrap_or_default()) {
+        let (before, behind) = bytes.split_at_checked(from + at).unwrap_or_default();
+        if before.last() != Some(&b'\r') {
+            return Err(malformed("a line ends without a carriage return"));
+        }
+        if behind.starts_with(b"\n\r\n") {
+            return Ok(Some(before.len() + 3));
+        }
+    }
+    Ok(None)
 }
 
 fn parse(text: &Bytes) -> Result<Head, Wrong> {
@@ -241,6 +259,8 @@ mod tests {
             ("transfer-encoding : chunked\r\n", 400),
             ("x-a: b\r\n folded: c\r\n", 400),
             ("x-a: b\rc\r\n", 400),
+            ("x-a: b\nx-c: d\r\n", 400),
+            ("x-a: b\n\r\n", 400),
             ("x-a: b\0\r\n", 400),
             (" x-a: b\r\n", 400),
             (": b\r\n", 400),

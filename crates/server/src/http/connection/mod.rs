@@ -293,7 +293,9 @@ async fn refuse(wire: &mut Wire, wrong: Wrong) -> io::Result<()> {
 async fn close(wire: &mut Wire) -> io::Result<()> {
     // A peer that is gone already need not be told.
     let _ = poll_fn(|cx| wire.poll_close(cx)).await;
-    if !wire.body().is_over() {
+    // What is here already is read in any case.
+    let is_gone = poll_fn(|cx| Poll::Ready(wire.poll_discard(cx).is_ready())).await;
+    if !is_gone && !wire.body().is_over() {
         let _ = tokio::time::timeout(LINGER, poll_fn(|cx| wire.poll_discard(cx))).await;
     }
     Ok(())

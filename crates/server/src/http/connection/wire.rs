@@ -37,6 +37,8 @@ pub(super) struct Wire {
     /// What is written behind it, from its own place, and what ends that.
     apart: Bytes,
     end_of_apart: &'static [u8],
+    /// Whether nothing that was written is held back.
+    is_flushed: bool,
 }
 
 impl Wire {
@@ -51,6 +53,7 @@ impl Wire {
             sent: 0,
             apart: Bytes::new(),
             end_of_apart: &[],
+            is_flushed: true,
         }
     }
 
@@ -111,7 +114,7 @@ impl Wire {
                 self.outgoing.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                 self.expects_continue = false;
             }
-            if !self.outgoing.is_empty() {
+            if !self.outgoing.is_empty() || !self.is_flushed {
                 ready!(self.poll_flush(cx))?;
             }
             if ready!(self.incoming.poll_fill(&mut self.socket, cx, self.body.at_least()))? == 0 {
@@ -203,8 +206,12 @@ impl Wire {
         self.outgoing.clear();
         self.outgoing.shrink_to(2 * COPIED_BYTES);
         self.sent = 0;
+        // Of what was written nothing is left to see, and all of it is still kept.
+        self.apart = Bytes::new();
         // Nothing is held back but within TLS, where this is what lets it go.
-        Pin::new(&mut self.socket).poll_flush(cx)
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        self.is_flushed = flushed.is_ready();
+        flushed
     }
 
     fn wrote(&mut self, mut count: usize) {

@@ -71,7 +71,7 @@ impl Wire {
                 self.expects_continue = head.expects_continue;
                 return Poll::Ready(Ok(Some(head)));
             }
-            if !matches!(ready!(self.incoming.poll_fill(&mut self.socket, cx, 0)), Ok(1..)) {
+            if !ready!(self.poll_read(cx)) {
                 return Poll::Ready(Ok(None));
             }
         }
@@ -134,22 +134,22 @@ impl Wire {
         while !self.body.is_over() && skipped < MOST_SKIPPED {
             match self.body.take(self.incoming.buffer()) {
                 Ok(Taken::Data(data)) => skipped += data.len(),
-                Ok(Taken::More) if self.poll_more(cx) => {}
+                Ok(Taken::More) if self.poll_read(cx) == Poll::Ready(true) => {}
                 _ => break,
             }
         }
         self.body.is_over()
     }
 
-    /// Reads more if there is more already.
-    fn poll_more(&mut self, cx: &mut Context<'_>) -> bool {
-        matches!(self.incoming.poll_fill(&mut self.socket, cx, 0), Poll::Ready(Ok(1..)))
+    /// Reads more; false if nothing will come any more.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.incoming.poll_fill(&mut self.socket, cx, 0).map(|read| matches!(read, Ok(1..)))
     }
 
     /// Polls for the end of the peer, while a request is answered whose body is read. What comes meanwhile is kept.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.body.is_over() && self.incoming.buffer().len() < MOST_AHEAD {
-            if !matches!(ready!(self.incoming.poll_fill(&mut self.socket, cx, 0)), Ok(1..)) {
+            if !ready!(self.poll_read(cx)) {
                 return Poll::Ready(());
             }
         }
@@ -232,7 +232,7 @@ impl Wire {
     pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.incoming.buffer().clear();
-            if !matches!(ready!(self.incoming.poll_fill(&mut self.socket, cx, 0)), Ok(1..)) {
+            if !ready!(self.poll_read(cx)) {
                 return Poll::Ready(());
             }
         }

@@ -3,8 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 use tokio::time::timeout;
 use trunkline_transport::Url;
 use trunkline_transport::http::{HttpClient, HttpOptions, HttpRequest};
@@ -133,6 +134,35 @@ async fn no_idle_connections_are_none() {
     let client = HttpClient::new(direct(), url.clone(), &options);
     client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
     assert_eq!(client.idle(), 0);
+}
+
+#[tokio::test]
+async fn a_crowd_that_comes_again_finds_its_connections_again() {
+    const CROWD: usize = 200;
+    let together = Arc::new(Barrier::new(CROWD));
+    let url = serve(move |number, mut stream| {
+        let together = together.clone();
+        async move {
+            // All are answered at once, so that as many connections become free at the same time.
+            while !read_request(&mut stream).await.is_empty() {
+                together.wait().await;
+                let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{number:03}");
+                write(&mut stream, &answer).await;
+            }
+        }
+    })
+    .await;
+    let client = client(&url);
+    for _ in 0..3 {
+        let crowd = (0..CROWD).map(|_| async {
+            let mut response = client.send(&post(&client, &url, "{}")).await.unwrap();
+            String::from_utf8(response.body.read_all(10).await.unwrap().to_vec()).unwrap()
+        });
+        let mut used = timeout(LONG, join_all(crowd)).await.unwrap();
+        used.sort();
+        assert_eq!(used, (0..CROWD).map(|number| format!("{number:03}")).collect::<Vec<_>>());
+        assert_eq!(client.idle(), CROWD);
+    }
 }
 
 #[test]

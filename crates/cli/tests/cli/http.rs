@@ -51,6 +51,19 @@ fn the_paths_of_other_transports_are_served_unless_they_are_not_wanted() {
 }
 
 #[test]
+fn more_callers_are_served_than_a_shell_has_given_descriptors() {
+    let (_running, address) = Running::serve_with_descriptors("few_descriptors", 64);
+    let mut callers: Vec<_> = (0..200).map(|_| Connection::open(address)).collect();
+    for caller in &mut callers {
+        caller.write(&request(address, "GET /healthz", &[], ""));
+    }
+    for caller in &mut callers {
+        caller.read_until("\r\n");
+        assert!(caller.seen().starts_with("HTTP/1.1 200 "), "{}", caller.seen());
+    }
+}
+
+#[test]
 fn tls_is_spoken_with_a_certificate_and_its_key() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = folder("tls_files");

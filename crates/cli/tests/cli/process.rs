@@ -174,9 +174,30 @@ impl Running {
     /// Starts a server with variables in its environment.
     #[track_caller]
     pub(crate) fn serve_with(test: &str, args: &[&str], variables: &[(&str, &str)]) -> (Self, SocketAddr) {
+        Self::ready(test, |fixed| Self::start_with(&[fixed, args].concat(), variables))
+    }
+
+    /// Starts a server as a shell does that was told to give it so many descriptors at first.
+    #[track_caller]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a process of the tests cannot lower this for one child alone"
+    )]
+    pub(crate) fn serve_with_descriptors(test: &str, count: u32) -> (Self, SocketAddr) {
+        Self::ready(test, |fixed| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("ulimit -S -n {count} && exec \"$0\" \"$@\"")]);
+            shell.arg(env!("CARGO_BIN_EXE_trunkline")).args(fixed);
+            shell.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
+            Self::spawn(shell)
+        })
+    }
+
+    #[track_caller]
+    fn ready(test: &str, start: impl FnOnce(&[&str]) -> Self) -> (Self, SocketAddr) {
         let port_file = folder(test).join("address");
         let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
-        let mut running = Self::start_with(&[&fixed[..], args].concat(), variables);
+        let mut running = start(&fixed);
         // Whatever its form, the first line says where the server listens, after the file was written.
         running.wait_for("127.0.0.1:");
         let address = std::fs::read_to_string(&port_file).unwrap();

@@ -1,6 +1,7 @@
 //! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
 
 mod banner;
+mod descriptors;
 mod gateway;
 pub(crate) mod health;
 mod http;
@@ -147,7 +148,10 @@ where
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
     let mut builder = match place {
         Place::Stdio => Builder::new_current_thread(),
-        Place::Http(_) => Builder::new_multi_thread(),
+        Place::Http(_) => {
+            descriptors::raise();
+            Builder::new_multi_thread()
+        }
     };
     let runtime = builder
         .enable_all()

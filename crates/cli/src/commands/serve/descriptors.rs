@@ -1,0 +1,28 @@
+//! How many connections may be open at once, as far as the system is concerned.
+
+#[cfg(unix)]
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// More than the default limits on connections ever need, and few enough for programs that go through all there might be.
+#[cfg(unix)]
+const ENOUGH: u64 = 65_536;
+
+/// Takes as many descriptors as the system lets us have.
+///
+/// A shell gives a program 1,024, or 256, although it may have many more by asking: few of our own limits would ever be
+/// reached, and a call through a hub takes two. The programs that we start have as many.
+#[cfg(unix)]
+pub(super) fn raise() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH));
+    if current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
+        tracing::warn!(%error, ?current, wanted, "the limit on open files cannot be raised");
+    }
+}
+
+/// Elsewhere there is no such limit.
+#[cfg(not(unix))]
+pub(super) fn raise() {}

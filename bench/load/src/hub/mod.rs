@@ -80,7 +80,8 @@ fn cell(binaries: &Binaries, arguments: &HubArguments, upstream: Upstream, era: 
     let measured = measure(binaries, arguments, upstream, era, &subjects)?;
     let of = |wanted: Subject| {
         let at = subjects.iter().position(|subject| *subject == wanted);
-        at.and_then(|at| measured.get(at)?.as_ref().ok()).context("the limit was not measured")
+        let measured = at.and_then(|at| measured.get(at)).context("it was not asked for")?;
+        measured.as_ref().map_err(|error| anyhow::anyhow!("{}: {error:#}", wanted.name()))
     };
     let (bare, direct) = (of(Subject::Bare)?, of(Subject::Direct)?);
     let mut missed = Vec::new();

@@ -115,7 +115,7 @@ impl ResponseBody {
         beginning.freeze()
     }
 
-    /// Gives the rest up, which is expected to be nothing: the connection is used again if it is.
+    /// Gives the rest up, which is expected to be nothing or a few words: the connection is used again if it is.
     pub fn finish(self) {
         let Self { framing, link, pool, keep } = self;
         let Some(link) = link else { return };

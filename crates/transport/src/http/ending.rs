@@ -3,6 +3,9 @@ use std::task::{Context, Poll, Waker};
 use super::link::Link;
 use crate::http1::{Framing, Taken};
 
+/// What a response may say beyond all that matters. Many servers say `Accepted` once more to what they have accepted.
+const MOST_UNREAD: usize = 1024;
+
 /// A response that has said all that matters, and whose end is still on its way.
 ///
 /// A stream of events ends after its last one, in a packet of its own as often as not. Closing the connection would be
@@ -11,6 +14,8 @@ use crate::http1::{Framing, Taken};
 pub(super) struct Ending {
     framing: Framing,
     link: Box<Link>,
+    /// How much it has said that nobody reads.
+    unread: usize,
 }
 
 /// What became of it.
@@ -19,13 +24,13 @@ pub(super) enum Ended {
     Free(Box<Link>),
     /// The end is not here yet.
     NotYet(Ending),
-    /// There came something else, or the connection broke.
+    /// There came too much, or the connection broke.
     Wrong,
 }
 
 impl Ending {
     pub(super) fn new(framing: Framing, link: Box<Link>) -> Self {
-        Self { framing, link }
+        Self { framing, link, unread: 0 }
     }
 
     /// Looks whether the end is here.
@@ -39,6 +44,7 @@ impl Ending {
                     Poll::Ready(Ok(1..)) => {}
                     Poll::Ready(_) => return Ended::Wrong,
                 },
+                Ok(Taken::Data(data)) if self.unread + data.len() <= MOST_UNREAD => self.unread += data.len(),
                 Ok(Taken::Data(_)) | Err(_) => return Ended::Wrong,
             }
         }

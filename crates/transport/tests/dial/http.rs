@@ -63,6 +63,34 @@ async fn a_response_that_has_said_enough_gives_its_connection_back_once_it_ends(
 }
 
 #[tokio::test]
+async fn a_few_words_that_nobody_reads_do_not_cost_a_connection_and_many_do() {
+    for (words, expected) in
+        [("", "000"), ("Accepted", "000"), (&*"x".repeat(1024), "000"), (&"x".repeat(1025), "012")]
+    {
+        let seen = Seen::default();
+        let answer = format!("HTTP/1.1 202 Accepted\r\ncontent-length: {}\r\n\r\n{words}", words.len());
+        let url = serve({
+            let seen = seen.clone();
+            move |number, mut stream| {
+                let (seen, answer) = (seen.clone(), answer.clone());
+                async move {
+                    while !read_request(&mut stream).await.is_empty() {
+                        seen.push(number.to_string());
+                        write(&mut stream, &answer).await;
+                    }
+                }
+            }
+        })
+        .await;
+        let client = client(&url);
+        for _ in 0..3 {
+            client.send(&post(&client, &url, "{}")).await.unwrap().body.finish();
+        }
+        assert_eq!(seen.all().concat(), expected, "{} bytes", words.len());
+    }
+}
+
+#[tokio::test]
 async fn a_request_is_written_in_one_piece_with_its_host_and_length() {
     let seen = Seen::default();
     let url = serve({

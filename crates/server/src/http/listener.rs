@@ -39,6 +39,7 @@ pub async fn serve(
     grace: Duration,
 ) -> io::Result<Drained> {
     show_the_allocator_a_large_block();
+    lengthen_the_queue(&listener);
     let core = &endpoint.inner.core;
     let shutdown = core.shutdown.clone();
     let limits = core.limits.clone();
@@ -90,6 +91,21 @@ pub async fn serve(
     }
     drop(listener);
     drain(endpoint, &mut connections, grace).await
+}
+
+/// Lets more connections wait to be accepted than the 128 for which tokio asks, as far as the system allows.
+///
+/// A crowd that comes at once, a hub with its servers before all, finds no place there otherwise, and whoever does not is
+/// heard only when its system tries again, after a second.
+fn lengthen_the_queue(listener: &TcpListener) {
+    const WAITING: i32 = 4096;
+    #[cfg(unix)]
+    // It listens already, and to say so again only changes the length.
+    if let Err(error) = rustix::net::listen(listener, WAITING) {
+        tracing::debug!(%error, "the queue of connections keeps its length");
+    }
+    #[cfg(not(unix))]
+    let _ = (listener, WAITING);
 }
 
 /// Lets the allocator keep what a long message needs for the next one.

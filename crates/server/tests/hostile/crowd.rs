@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trunkline_server::Limits;
 use trunkline_server::http::{BearerTokens, HttpOptions};
 
-use crate::service::{Service, Setup, eventually};
+use crate::service::{DEADLINE, Service, Setup, eventually};
 use crate::wire;
 
 #[tokio::test]
@@ -29,6 +29,26 @@ async fn connections_beyond_the_limit_wait_and_are_served_when_others_go() {
     assert!(heard.is_err(), "the fourth is not served yet");
     held.pop();
     assert_eq!(fourth.reply().await.json()["result"]["content"][0]["text"], "patient");
+}
+
+/// Elsewhere the system may allow no more than tokio asks for.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_crowd_that_comes_at_once_may_wait() {
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
+    let mut first = service.connect().await;
+    first.send(&wire::modern("tools/call", "echo", &wire::echo(1, "first"))).await;
+    assert_eq!(first.reply().await.status, 200);
+    let mut waiting = Vec::new();
+    for number in 0..600 {
+        let connected = tokio::time::timeout(DEADLINE, service.connect()).await;
+        waiting.push(connected.unwrap_or_else(|_| panic!("number {number} finds no place to wait")));
+    }
+    drop(first);
+    let mut next = waiting.remove(0);
+    next.send(&wire::modern("tools/call", "echo", &wire::echo(2, "next"))).await;
+    assert_eq!(next.reply().await.status, 200);
 }
 
 #[tokio::test]

@@ -55,8 +55,9 @@ fn more_callers_are_served_than_a_shell_has_given_descriptors() {
     let (_running, address) = Running::serve_with_descriptors("few_descriptors", 64);
     let mut callers: Vec<_> = (0..200).map(|_| Connection::open(address)).collect();
     for caller in &mut callers {
-        caller.write(&request(address, "GET /healthz", &[], ""));
+        caller.write(&request(address, "GET /healthz", &[("Connection", "keep-alive")], ""));
     }
+    // Nobody leaves before everybody was answered.
     for caller in &mut callers {
         caller.read_until("\r\n");
         assert!(caller.seen().starts_with("HTTP/1.1 200 "), "{}", caller.seen());

@@ -28,7 +28,8 @@ pub enum Drained {
 
 /// Serves an endpoint on a listener until the shutdown handle says otherwise, then drains for at most `grace`.
 ///
-/// `service` answers the requests: usually the endpoint itself, or something that adds paths beside it.
+/// `service` answers the requests: usually the endpoint itself, or something that adds paths beside it. 4,096 connections may
+/// wait to be accepted, whatever the listener was made with.
 ///
 /// # Errors
 /// The listener itself fails.
@@ -93,7 +94,7 @@ pub async fn serve(
     drain(endpoint, &mut connections, grace).await
 }
 
-/// Lets more connections wait to be accepted than the 128 for which tokio asks, as far as the system allows.
+/// Lets 4,096 connections wait to be accepted, where tokio asks for 128, as far as the system allows.
 ///
 /// A crowd that comes at once, a hub with its servers before all, finds no place there otherwise, and whoever does not is
 /// heard only when its system tries again, after a second.

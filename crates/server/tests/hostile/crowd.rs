@@ -41,7 +41,7 @@ async fn a_crowd_that_comes_at_once_may_wait() {
     first.send(&wire::modern("tools/call", "echo", &wire::echo(1, "first"))).await;
     assert_eq!(first.reply().await.status, 200);
     let mut waiting = Vec::new();
-    for number in 0..600 {
+    for number in 0..200 {
         let connected = tokio::time::timeout(DEADLINE, service.connect()).await;
         waiting.push(connected.unwrap_or_else(|_| panic!("number {number} finds no place to wait")));
     }

@@ -119,9 +119,10 @@ impl ResponseBody {
     pub fn finish(self) {
         let Self { framing, link, pool, keep } = self;
         let Some(link) = link else { return };
-        match Ending::new(framing, link).look() {
-            Ended::Free(link) => pool.give(link, keep),
-            Ended::NotYet(ending) => pool.give_ending(ending, keep),
+        let mut ending = Ending::new(framing, link);
+        match ending.look() {
+            Ended::Free => pool.give(ending.into_link(), keep),
+            Ended::NotYet => pool.give_ending(ending, keep),
             Ended::Wrong => {}
         }
     }

@@ -33,7 +33,8 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 #[non_exhaustive]
 pub struct HttpOptions {
     /// The number of connections that are kept while nobody uses them. 1,024, so that as many calls at once find
-    /// theirs again; one costs a descriptor and some 20 KB, and goes when it was not used for seconds.
+    /// theirs again; one costs a descriptor and some 20 KB, and goes when it was not used for four seconds, or for as
+    /// long as its server says.
     pub idle_connections: usize,
 }
 
@@ -164,7 +165,8 @@ impl HttpClient {
         while let Some(mut link) = self.pool.take() {
             match link.send(request, Used::Before).await {
                 Ok(head) => return Ok(self.receive(head, link)),
-                Err(Failed { is_unsent: true, .. }) => {}
+                // As many may have ended as were kept, when their server did.
+                Err(Failed { is_unsent: true, .. }) => tokio::task::yield_now().await,
                 Err(Failed { error, .. }) => return Err(error),
             }
         }

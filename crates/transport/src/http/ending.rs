@@ -1,4 +1,8 @@
+use std::future::poll_fn;
+use std::pin::pin;
 use std::task::{Context, Poll, Waker};
+
+use tokio::task::unconstrained;
 
 use super::link::Link;
 use crate::http1::{Framing, Taken};
@@ -19,12 +23,13 @@ pub(super) struct Ending {
 }
 
 /// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// It is over, and the connection is free.
-    Free(Box<Link>),
+    Free,
     /// The end is not here yet.
-    NotYet(Ending),
-    /// There came too much, or the connection broke.
+    NotYet,
+    /// There is too much left, or the connection broke.
     Wrong,
 }
 
@@ -34,19 +39,36 @@ impl Ending {
     }
 
     /// Looks whether the end is here.
-    pub(super) fn look(mut self) -> Ended {
+    pub(super) fn look(&mut self) -> Ended {
         let mut cx = Context::from_waker(Waker::noop());
         loop {
             match self.framing.take(self.link.incoming()) {
-                Ok(Taken::End) => return Ended::Free(self.link),
-                Ok(Taken::More) => match self.link.poll_fill(&mut cx, 0) {
-                    Poll::Pending => return Ended::NotYet(self),
-                    Poll::Ready(Ok(1..)) => {}
-                    Poll::Ready(_) => return Ended::Wrong,
-                },
+                Ok(Taken::End) => return Ended::Free,
+                Ok(Taken::More) if self.framing.at_least() > (MOST_UNREAD - self.unread) as u64 => {
+                    return Ended::Wrong;
+                }
+                Ok(Taken::More) => {
+                    // Whoever has used up its turn is told that there is nothing, whatever there is.
+                    let mut more = pin!(unconstrained(poll_fn(|cx| self.link.poll_fill(cx, 0))));
+                    match more.as_mut().poll(&mut cx) {
+                        Poll::Pending => return Ended::NotYet,
+                        Poll::Ready(Ok(1..)) => {}
+                        Poll::Ready(_) => return Ended::Wrong,
+                    }
+                }
                 Ok(Taken::Data(data)) if self.unread + data.len() <= MOST_UNREAD => self.unread += data.len(),
                 Ok(Taken::Data(_)) | Err(_) => return Ended::Wrong,
             }
         }
+    }
+
+    /// Returns the connection, once it is free.
+    pub(super) fn into_link(self) -> Box<Link> {
+        self.link
+    }
+
+    /// Gives back the room that a large response needed, since its end may be long in coming.
+    pub(super) fn rest(&mut self) {
+        self.link.rest();
     }
 }

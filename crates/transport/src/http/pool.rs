@@ -13,6 +13,9 @@ use super::link::Link;
 /// How long the end of a response is waited for that has said all that matters.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
+/// How many such responses are waited for. Each is looked at when a connection is wanted and none is free.
+const MOST_ENDING: usize = 32;
+
 /// Connections that nobody uses at the moment.
 ///
 /// The one that was used last is used first, so that the others grow old and go.
@@ -26,27 +29,20 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The oldest in front.
-    idle: VecDeque<Idle>,
+    free: Kept<Box<Link>>,
+    /// Connections whose response is not quite over.
+    ending: Kept<Ending>,
     /// The task that closes what grows old, while there is anything.
     sweeper: Option<AbortHandle>,
     /// When it looks again.
     looks_at: Option<Instant>,
 }
 
-#[derive(Debug)]
-struct Idle {
-    kept: Kept,
-    until: Instant,
-}
+/// What is kept, each until its time; the oldest in front.
+type Kept<T> = VecDeque<(T, Instant)>;
 
-#[derive(Debug)]
-enum Kept {
-    /// A connection that is free.
-    Free(Box<Link>),
-    /// A connection whose response is not quite over.
-    Ending(Ending),
-}
+/// What nobody wants any more. To close a connection takes its time, for which no lock is held.
+type Gone = (Vec<Box<Link>>, Vec<Ending>);
 
 impl Pool {
     pub(super) fn new(most: usize) -> Self {
@@ -55,49 +51,40 @@ impl Pool {
 
     /// Takes a connection that is not too old; whether its server has left meanwhile is seen by whoever uses it.
     pub(super) fn take(&self) -> Option<Box<Link>> {
-        let now = Instant::now();
+        let (now, mut gone) = (Instant::now(), Gone::default());
         let mut state = self.lock();
-        let mut index = state.idle.len();
-        while let Some(before) = index.checked_sub(1) {
-            index = before;
-            let Some(Idle { kept, until }) = state.idle.remove(index) else { break };
-            let free = match kept {
-                _ if until <= now => None,
-                Kept::Free(link) => Some(link),
-                Kept::Ending(ending) => match ending.look() {
-                    Ended::Free(link) => Some(link),
-                    Ended::Wrong => None,
-                    Ended::NotYet(ending) => {
-                        state.idle.insert(index, Idle { kept: Kept::Ending(ending), until });
-                        None
-                    }
-                },
-            };
-            if free.is_some() {
-                return free;
-            }
-        }
-        None
+        let taken = state.take_free(now, &mut gone).or_else(|| state.take_ended(now, &mut gone));
+        drop(state);
+        taken
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
     pub(super) fn give(self: &Arc<Self>, mut link: Box<Link>, keep: Duration) {
         if !keep.is_zero() {
             link.rest();
-            self.keep(Kept::Free(link), keep);
+            self.keep(keep, |state, until| {
+                state.free.push_back((link, until));
+                let oldest = if state.free.len() > self.most { state.free.pop_front() } else { None };
+                (oldest.into_iter().map(|(link, _)| link).collect(), Vec::new())
+            });
         }
     }
 
     /// Keeps a connection whose response has said all that matters, in the expectation that it ends soon.
-    pub(super) fn give_ending(self: &Arc<Self>, ending: Ending, keep: Duration) {
+    pub(super) fn give_ending(self: &Arc<Self>, mut ending: Ending, keep: Duration) {
         if !keep.is_zero() {
-            self.keep(Kept::Ending(ending), keep.min(ENDS_WITHIN));
+            ending.rest();
+            self.keep(keep.min(ENDS_WITHIN), |state, until| {
+                state.ending.push_back((ending, until));
+                let oldest = if state.ending.len() > MOST_ENDING { state.ending.pop_front() } else { None };
+                (Vec::new(), oldest.into_iter().map(|(ending, _)| ending).collect())
+            });
         }
     }
 
-    fn keep(self: &Arc<Self>, kept: Kept, keep: Duration) {
-        let now = Instant::now();
-        let Some(until) = now.checked_add(keep).filter(|_| self.most > 0) else { return };
+    /// Has something kept, and somebody look after it.
+    fn keep(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut State, Instant) -> Gone) {
+        let Some(until) = Instant::now().checked_add(keep).filter(|_| self.most > 0) else { return };
         let mut state = self.lock();
         if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
             // Outside of a runtime nobody could end what grows old, nor use it.
@@ -108,36 +95,72 @@ impl Pool {
         if state.looks_at.is_some_and(|looks_at| until < looks_at) {
             self.sooner.notify_one();
         }
-        let oldest = if state.idle.len() >= self.most { state.idle.pop_front() } else { None };
-        state.idle.push_back(Idle { kept, until });
+        let gone = add(&mut state, until);
         drop(state);
-        drop(oldest);
+        drop(gone);
     }
 
     /// Drops what is too old; returns when to look again, unless nothing is left to look after.
     fn drop_old(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.lock();
-        let (old, kept): (VecDeque<_>, _) =
-            std::mem::take(&mut state.idle).into_iter().partition(|idle| idle.until <= now);
-        state.idle = kept;
-        let next = state.idle.iter().map(|idle| idle.until).min();
+        let gone: Gone = (drain_old(&mut state.free, now), drain_old(&mut state.ending, now));
+        let free = state.free.iter().map(|(_, until)| *until);
+        let next = free.chain(state.ending.iter().map(|(_, until)| *until)).min();
         state.looks_at = next;
         if next.is_none() {
             state.sweeper = None;
         }
         drop(state);
-        drop(old);
+        drop(gone);
         next
     }
 
     pub(super) fn len(&self) -> usize {
-        self.lock().idle.len()
+        let state = self.lock();
+        state.free.len() + state.ending.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    /// Takes the connection that was used last.
+    fn take_free(&mut self, now: Instant, gone: &mut Gone) -> Option<Box<Link>> {
+        while let Some((link, until)) = self.free.pop_back() {
+            if now < until {
+                return Some(link);
+            }
+            gone.0.push(link);
+        }
+        None
+    }
+
+    /// Takes a connection whose response has ended meanwhile.
+    fn take_ended(&mut self, now: Instant, gone: &mut Gone) -> Option<Box<Link>> {
+        for index in (0..self.ending.len()).rev() {
+            let Some((ending, until)) = self.ending.get_mut(index) else { break };
+            let ended = if now < *until { ending.look() } else { Ended::Wrong };
+            if ended == Ended::NotYet {
+                continue;
+            }
+            let (ending, _) = self.ending.remove(index)?;
+            if ended == Ended::Free {
+                return Some(ending.into_link());
+            }
+            gone.1.push(ending);
+        }
+        None
+    }
+}
+
+/// Takes out what is too old.
+fn drain_old<T>(kept: &mut Kept<T>, now: Instant) -> Vec<T> {
+    let (old, young): (Kept<T>, _) = std::mem::take(kept).into_iter().partition(|(_, until)| *until <= now);
+    *kept = young;
+    old.into_iter().map(|(one, _)| one).collect()
 }
 
 impl Drop for Pool {

@@ -138,7 +138,7 @@ async fn no_idle_connections_are_none() {
 
 #[tokio::test]
 async fn a_crowd_that_comes_again_finds_its_connections_again() {
-    const CROWD: usize = 200;
+    const CROWD: usize = 64;
     let together = Arc::new(Barrier::new(CROWD));
     let url = serve(move |number, mut stream| {
         let together = together.clone();

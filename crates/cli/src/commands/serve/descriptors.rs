@@ -7,6 +7,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 #[cfg(unix)]
 const ENOUGH: u64 = 65_536;
 
+/// As many as every system gives to whoever asks; macOS says that there is no limit, and gives no more than its own.
+#[cfg(unix)]
+const EVERYWHERE: u64 = 10_240;
+
 /// Takes as many descriptors as the system lets us have.
 ///
 /// A shell gives a program 1,024, or 256, although it may have many more by asking: few of our own limits would ever be
@@ -14,12 +18,17 @@ const ENOUGH: u64 = 65_536;
 #[cfg(unix)]
 pub(super) fn raise() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH));
-    if current.is_none_or(|current| current >= wanted) {
-        return;
-    }
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
-        tracing::warn!(%error, ?current, wanted, "the limit on open files cannot be raised");
+    let wanted = |most: u64| maximum.map_or(most, |maximum| maximum.min(most));
+    for wanted in [wanted(ENOUGH), wanted(EVERYWHERE)] {
+        if current.is_none_or(|current| current >= wanted) {
+            return;
+        }
+        match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::debug!(%error, ?current, wanted, "the limit on open files cannot be raised")
+            }
+        }
     }
 }
 

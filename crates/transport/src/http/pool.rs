@@ -13,8 +13,8 @@ use super::link::Link;
 /// How long the end of a response is waited for that has said all that matters.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
-/// How many such responses are waited for. Each is looked at when a connection is wanted and none is free.
-const MOST_ENDING: usize = 32;
+/// How many such responses are waited for. All are looked at when a connection is wanted and none is free.
+const MOST_ENDING: usize = 128;
 
 /// Connections that nobody uses at the moment.
 ///

@@ -112,11 +112,11 @@ async fn only_so_many_responses_are_waited_for_that_do_not_end() {
     })
     .await;
     let client = client(&url);
-    for _ in 0..40 {
+    for _ in 0..150 {
         client.send(&post(&client, &url, "{}")).await.unwrap().body.finish();
     }
     // On a slow machine the first of them are given up already.
-    assert!((1..=32).contains(&client.idle()), "{}", client.idle());
+    assert!((1..=128).contains(&client.idle()), "{}", client.idle());
 }
 
 #[tokio::test]

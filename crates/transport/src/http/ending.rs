@@ -1,8 +1,4 @@
-use std::future::poll_fn;
-use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-
-use tokio::task::unconstrained;
 
 use super::link::Link;
 use crate::http1::{Framing, Taken};
@@ -47,15 +43,11 @@ impl Ending {
                 Ok(Taken::More) if self.framing.at_least() > (MOST_UNREAD - self.unread) as u64 => {
                     return Ended::Wrong;
                 }
-                Ok(Taken::More) => {
-                    // Whoever has used up its turn is told that there is nothing, whatever there is.
-                    let mut more = pin!(unconstrained(poll_fn(|cx| self.link.poll_fill(cx, 0))));
-                    match more.as_mut().poll(&mut cx) {
-                        Poll::Pending => return Ended::NotYet,
-                        Poll::Ready(Ok(1..)) => {}
-                        Poll::Ready(_) => return Ended::Wrong,
-                    }
-                }
+                Ok(Taken::More) => match self.link.poll_look(&mut cx) {
+                    Poll::Pending => return Ended::NotYet,
+                    Poll::Ready(Ok(1..)) => {}
+                    Poll::Ready(_) => return Ended::Wrong,
+                },
                 Ok(Taken::Data(data)) if self.unread + data.len() <= MOST_UNREAD => self.unread += data.len(),
                 Ok(Taken::Data(_)) | Err(_) => return Ended::Wrong,
             }

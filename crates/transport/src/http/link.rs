@@ -123,9 +123,7 @@ impl Link {
     ) -> Poll<Result<Head, Wrong>> {
         // A server that left meanwhile, or says something unasked, is seen before anything is written.
         if exchange.sent == 0 && exchange.used == Used::Before {
-            // Whoever has used up its turn is told that there is nothing, whatever there is.
-            let mut look = pin!(unconstrained(poll_fn(|cx| self.poll_fill(cx, 0))));
-            let is_silent = look.as_mut().poll(cx).is_pending() && self.incoming.is_empty();
+            let is_silent = self.poll_look(cx).is_pending() && self.incoming.is_empty();
             if !is_silent {
                 return Poll::Ready(Err(Wrong::Broken(io::ErrorKind::UnexpectedEof.into())));
             }
@@ -207,6 +205,12 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// Reads what is here by now, as [`poll_fill`](Self::poll_fill) does; that tells whoever has used up its turn that there
+    /// is nothing, whatever there is.
+    pub(super) fn poll_look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        pin!(unconstrained(poll_fn(|cx| self.poll_fill(cx, 0)))).poll(cx)
     }
 
     /// Reads more; zero means that nothing will come any more.

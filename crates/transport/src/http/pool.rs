@@ -62,11 +62,7 @@ impl Pool {
     pub(super) fn give(self: &Arc<Self>, mut link: Box<Link>, keep: Duration) {
         if !keep.is_zero() {
             link.rest();
-            self.keep(keep, |state, until| {
-                state.free.push_back((link, until));
-                let oldest = if state.free.len() > self.most { state.free.pop_front() } else { None };
-                (oldest.into_iter().map(|(link, _)| link).collect(), Vec::new())
-            });
+            self.keep(keep, |state, until| state.free.push_back((link, until)));
         }
     }
 
@@ -74,16 +70,12 @@ impl Pool {
     pub(super) fn give_ending(self: &Arc<Self>, mut ending: Ending, keep: Duration) {
         if !keep.is_zero() {
             ending.rest();
-            self.keep(keep.min(ENDS_WITHIN), |state, until| {
-                state.ending.push_back((ending, until));
-                let oldest = if state.ending.len() > MOST_ENDING { state.ending.pop_front() } else { None };
-                (Vec::new(), oldest.into_iter().map(|(ending, _)| ending).collect())
-            });
+            self.keep(keep.min(ENDS_WITHIN), |state, until| state.ending.push_back((ending, until)));
         }
     }
 
     /// Has something kept, and somebody look after it.
-    fn keep(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut State, Instant) -> Gone) {
+    fn keep(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut State, Instant)) {
         let Some(until) = Instant::now().checked_add(keep).filter(|_| self.most > 0) else { return };
         let mut state = self.lock();
         if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -95,7 +87,9 @@ impl Pool {
         if state.looks_at.is_some_and(|looks_at| until < looks_at) {
             self.sooner.notify_one();
         }
-        let gone = add(&mut state, until);
+        add(&mut state, until);
+        let mut gone = Gone::default();
+        state.take_excess(self.most, &mut gone);
         drop(state);
         drop(gone);
     }
@@ -153,6 +147,17 @@ impl State {
             gone.1.push(ending);
         }
         None
+    }
+
+    /// Takes out what is one too many, the oldest; what still ends before what is free.
+    fn take_excess(&mut self, most: usize, gone: &mut Gone) {
+        if self.ending.len() <= MOST_ENDING && self.free.len() + self.ending.len() <= most {
+            return;
+        }
+        match self.ending.pop_front() {
+            Some((ending, _)) => gone.1.push(ending),
+            None => gone.0.extend(self.free.pop_front().map(|(link, _)| link)),
+        }
     }
 }
 

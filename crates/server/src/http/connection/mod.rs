@@ -23,7 +23,7 @@ use http::{Method, Response, StatusCode, Version, response};
 use http_body::Body;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
-use trunkline_transport::http1::read_length;
+use trunkline_transport::http1::{after_others, read_length};
 
 use self::body::Lender;
 pub use self::body::RequestBody;
@@ -118,6 +118,7 @@ impl<S: Responder> Connection<S> {
             let (request, asked, holder) = self.take(head, wire);
             let Some((response, back)) = self.answer(request, holder).await else { return Ok(()) };
             wire = back;
+            after_others().await;
             let keeps_alive = asked.keeps_alive && !self.shutdown.is_draining();
             match respond(&mut wire, response, Asked { keeps_alive, ..asked }).await? {
                 Next::Request => wire.rest(),

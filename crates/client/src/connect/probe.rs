@@ -99,7 +99,9 @@ fn judge_answer(observation: &Observation, asked: Revision) -> Option<Verdict> {
     Some(match observation {
         Observation::Described(result) => match versions(result, "supportedVersions") {
             // A server that answers and lists nothing speaks at least what it was asked in.
-            None => Verdict::Modern(asked),
+            None if describes(result) => Verdict::Modern(asked),
+            // Some answer whatever they do not know with an empty result.
+            None => Verdict::Legacy(newest),
             Some(listed) => match best(&listed, Era::Modern) {
                 Some(revision) => Verdict::Modern(revision),
                 None => best(&listed, Era::Legacy).map_or_else(|| nothing(&listed), Verdict::Legacy),
@@ -119,6 +121,11 @@ fn judge_answer(observation: &Observation, asked: Revision) -> Option<Verdict> {
         Observation::Refused(_) => Verdict::Legacy(newest),
         Observation::Silence | Observation::Lost(_) => return None,
     })
+}
+
+/// Tells whether a result says what a server can do.
+fn describes(result: &Raw) -> bool {
+    result.members().is_ok_and(|members| members.get("capabilities").is_some())
 }
 
 /// Reads a list of versions, if there is one.
@@ -186,7 +193,10 @@ mod tests {
                 described(r#"{"supportedVersions":["2024-11-05","2025-06-18"]}"#),
                 Verdict::Legacy(Revision::V2025_06_18),
             ),
-            (described("{}"), Verdict::Modern(NEW)),
+            (described(r#"{"capabilities":{}}"#), Verdict::Modern(NEW)),
+            (described("{}"), Verdict::Legacy(R4)),
+            (described("[]"), Verdict::Legacy(R4)),
+            (described("true"), Verdict::Legacy(R4)),
             (refused(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#), Verdict::Again(NEW)),
             (refused(-32022, r#"{"supported":["2026-07-28","2025-11-25"]}"#), Verdict::Again(NEW)),
             (refused(-32022, r#"{"supported":["2025-03-26"]}"#), Verdict::Legacy(Revision::V2025_03_26)),

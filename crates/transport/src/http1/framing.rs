@@ -170,8 +170,13 @@ fn read_size(line: &[u8]) -> Option<u64> {
 
 /// Reads the value of `Content-Length`, which is nothing but digits.
 pub fn read_length(value: &[u8]) -> Option<u64> {
-    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
 }
 
 #[cfg(test)]

@@ -48,14 +48,10 @@ impl Written {
     }
 }
 
-/// Finds a part of a text in it; nothing at all may be anywhere.
+/// Finds a part of a text in it. What is no part of it, as nothing at all may be, is found where there is none.
 fn place(text: &[u8], part: &[u8]) -> Range<u32> {
-    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
-    let end = start.saturating_add(part.len());
-    match (u32::try_from(start), u32::try_from(end)) {
-        (Ok(start), Ok(end)) if !part.is_empty() => start..end,
-        _ => 0..0,
-    }
+    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr()) as u32;
+    start..start.wrapping_add(part.len() as u32)
 }
 
 impl From<&HeaderMap> for Written {

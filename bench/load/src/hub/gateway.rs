@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::drive::Behind;
 use crate::servers::{Binaries, HttpServer, Kind, Launch, Program, free_address};
@@ -13,6 +13,8 @@ use crate::wire::Place;
 /// A program that passes calls on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gateway {
+    /// `bare-hub`: two exchanges of hyper's, and nothing above them.
+    Bare,
     /// `trunkline serve`.
     Ours,
     /// The crate `mcp-proxy`.
@@ -40,10 +42,11 @@ impl Upstream {
 }
 
 impl Gateway {
-    pub(super) const ALL: [Self; 3] = [Self::Ours, Self::McpProxy, Self::FastMcp];
+    pub(super) const ALL: [Self; 4] = [Self::Bare, Self::Ours, Self::McpProxy, Self::FastMcp];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
+            Self::Bare => "both sides (bare)",
             Self::Ours => "trunkline",
             Self::McpProxy => "mcp-proxy",
             Self::FastMcp => "fastmcp",
@@ -53,6 +56,7 @@ impl Gateway {
     /// Finds the program, or says how to get it.
     pub(super) fn locate(self, programs: &Path) -> Result<PathBuf> {
         let (path, hint) = match self {
+            Self::Bare => (programs.join("bare-hub"), "`cargo build --release`"),
             Self::Ours => (
                 programs.join("../../../target/release/trunkline"),
                 "`cargo build --release --package trunkline-cli`",
@@ -67,6 +71,7 @@ impl Gateway {
     /// The path of its endpoint, and what the tool of the only server is called there.
     const fn endpoint(self) -> (&'static str, &'static str) {
         match self {
+            Self::Bare => ("/mcp", "echo"),
             Self::Ours => ("/mcp", "up__echo"),
             Self::McpProxy => ("/", "up/echo"),
             Self::FastMcp => ("/mcp", "echo"),
@@ -81,6 +86,13 @@ impl Gateway {
             Ok(path.into())
         };
         Ok(match self {
+            Self::Bare => match up {
+                Reached::Url(url) => {
+                    let authority = url.trim_start_matches("http://").trim_end_matches("/mcp");
+                    vec![address.to_string().into(), authority.into()]
+                }
+                Reached::Program(_) => bail!("it speaks nothing but HTTP"),
+            },
             Self::Ours => {
                 let text = match up {
                     Reached::Url(url) => format!("[servers.up]\nurl = \"{url}\"\n"),

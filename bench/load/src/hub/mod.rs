@@ -55,9 +55,9 @@ pub(crate) fn run(binaries: &Binaries, arguments: &HubArguments) -> Result<()> {
         arguments.rounds, arguments.milliseconds, arguments.in_flight, facts.load_average
     );
     println!(
-        "| server | client | called | CPU, µs | in exchanges | behind it, µs | calls/s | median, µs | later, µs | |"
+        "| server | client | called | CPU, µs | in exchanges | × both sides | behind it, µs | calls/s | median, µs | later, µs | |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let mut missed = Vec::new();
     for upstream in Upstream::ALL {
         for era in [Era::Legacy, Era::Modern] {
@@ -73,8 +73,11 @@ type Measured = Result<Vec<Round>>;
 
 /// Measures and prints one kind of server for clients of one era; returns the targets that ours missed.
 fn cell(binaries: &Binaries, arguments: &HubArguments, upstream: Upstream, era: Era) -> Result<Vec<String>> {
-    let gateways =
-        Gateway::ALL.into_iter().filter(|gateway| *gateway == Gateway::Ours || !arguments.ours_only);
+    let gateways = Gateway::ALL.into_iter().filter(|gateway| match gateway {
+        Gateway::Bare => upstream == Upstream::Http,
+        Gateway::Ours => true,
+        Gateway::McpProxy | Gateway::FastMcp => !arguments.ours_only,
+    });
     let subjects: Vec<Subject> =
         [Subject::Bare, Subject::Direct].into_iter().chain(gateways.map(Subject::Through)).collect();
     let measured = measure(binaries, arguments, upstream, era, &subjects)?;
@@ -84,17 +87,22 @@ fn cell(binaries: &Binaries, arguments: &HubArguments, upstream: Upstream, era: 
         measured.as_ref().map_err(|error| anyhow::anyhow!("{}: {error:#}", wanted.name()))
     };
     let (bare, direct) = (of(Subject::Bare)?, of(Subject::Direct)?);
+    let both_sides = match upstream {
+        Upstream::Http => Some(of(Subject::Through(Gateway::Bare))?),
+        Upstream::Stdio => None,
+    };
+    let besides = Besides { bare, both_sides: both_sides.map(Vec::as_slice), direct };
     let mut missed = Vec::new();
     for (subject, rounds) in subjects.iter().zip(&measured) {
         let place = format!("| {} | {} | {}", upstream.name(), era.revision(), subject.name());
         let rounds = match rounds {
             Ok(rounds) => rounds,
             Err(error) => {
-                println!("{place} | not possible: {error:#} | | | | | | |");
+                println!("{place} | not possible: {error:#} | | | | | | | |");
                 continue;
             }
         };
-        let row = Row::of(rounds, bare, direct)?;
+        let row = Row::of(rounds, besides)?;
         let verdict = match subject {
             Subject::Through(Gateway::Ours) => {
                 let cpu = Verdict::at_most(row.exchanges.median, EXCHANGES);
@@ -147,10 +155,20 @@ fn measure(
     Ok(running.into_iter().map(|subject| subject.map(|(_, rounds)| rounds)).collect())
 }
 
+/// What the figures of a subject are held against.
+#[derive(Clone, Copy)]
+struct Besides<'a> {
+    bare: &'a [Round],
+    both_sides: Option<&'a [Round]>,
+    direct: &'a [Round],
+}
+
 /// The figures of one subject.
 struct Row {
     cpu: Spread,
     exchanges: Spread,
+    /// Only where both sides are HTTP.
+    both_sides: Option<Spread>,
     behind: Spread,
     rate: Spread,
     median: Spread,
@@ -159,17 +177,19 @@ struct Row {
 
 impl Row {
     /// Ratios and differences are taken within a round.
-    fn of(rounds: &[Round], bare: &[Round], direct: &[Round]) -> Result<Self> {
+    fn of(rounds: &[Round], Besides { bare, both_sides, direct }: Besides<'_>) -> Result<Self> {
         let spread = |figure: &dyn Fn(usize, &Round) -> Option<f64>| {
             Spread::of(rounds.iter().enumerate().filter_map(|(at, round)| figure(at, round)))
                 .context("nothing was measured")
         };
         let many = |figure: fn(&Sample) -> f64| spread(&|_, round| Some(figure(&round.many)));
+        let times = |others: &[Round]| {
+            spread(&|at, round| Some(round.many.cpu_microseconds() / others.get(at)?.many.cpu_microseconds()))
+        };
         Ok(Self {
             cpu: many(Sample::cpu_microseconds)?,
-            exchanges: spread(&|at, round| {
-                Some(round.many.cpu_microseconds() / bare.get(at)?.many.cpu_microseconds())
-            })?,
+            exchanges: times(bare)?,
+            both_sides: both_sides.map(times).transpose()?,
             behind: many(Sample::behind_cpu_microseconds)?,
             rate: many(Sample::requests_per_second)?,
             median: spread(&|_, round| Some(round.median))?,
@@ -180,14 +200,15 @@ impl Row {
 
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cpu, exchanges, behind, rate, median, later } = self;
+        let Self { cpu, exchanges, both_sides, behind, rate, median, later } = self;
         write!(
             f,
-            "{:.1} | {:.2} ({:.2}–{:.2}) | {:.1} | {:.0} | {:.0} | {:.0} ({:.0}–{:.0})",
+            "{:.1} | {:.2} ({:.2}–{:.2}) | {} | {:.1} | {:.0} | {:.0} | {:.0} ({:.0}–{:.0})",
             cpu.median,
             exchanges.median,
             exchanges.least,
             exchanges.most,
+            both_sides.map_or_else(String::new, |times| format!("{:.2}", times.median)),
             behind.median,
             rate.median,
             median.median,

@@ -41,8 +41,9 @@ struct Company {
 const ENOUGH: u8 = 4;
 const MOST: u8 = 8;
 
-/// One of so many waits where nobody else does. It is a prime number, or it might be the last of every crowd, which meets nobody.
-const SAMPLE: u32 = 17;
+/// One of so many waits where nobody else does. Few do, since it may wake a thread for nothing; and the number is prime, or it
+/// might always be the last of a crowd, which meets nobody.
+const SAMPLE: u32 = 509;
 
 impl Company {
     /// Takes note of somebody who is about to write; returns a number if it should wait.
@@ -69,7 +70,7 @@ mod tests {
     /// Has so many come at one time, again and again, and returns how many of the last ones waited.
     fn wait_of(company: &Company, at_once: usize) -> usize {
         let mut waited = 0;
-        for _ in 0..200 {
+        for _ in 0..3000 {
             let numbers: Vec<_> = (0..at_once).filter_map(|_| company.arrive()).collect();
             waited = numbers.len();
             numbers.into_iter().for_each(|number| company.leave(number));
@@ -91,7 +92,7 @@ mod tests {
     async fn all_who_are_ready_have_read_before_anybody_writes() {
         const MANY: usize = 8;
         let happened = Mutex::new(Vec::new());
-        for _ in 0..100 {
+        for _ in 0..1000 {
             happened.lock().unwrap().clear();
             let one = async |_| {
                 happened.lock().unwrap().push("read");

@@ -2,10 +2,10 @@
 //! server, and that server's response is the answer.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HOST, HeaderValue};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -14,17 +14,6 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Mutex;
-
-/// What a request says in its head that the server has to know, and a response that the client has to.
-const CARRIED: [HeaderName; 6] = [
-    CONTENT_TYPE,
-    ACCEPT,
-    HeaderName::from_static("mcp-session-id"),
-    HeaderName::from_static("mcp-protocol-version"),
-    HeaderName::from_static("mcp-method"),
-    HeaderName::from_static("mcp-name"),
-];
 
 type Sender = SendRequest<Full<Bytes>>;
 type Failed = Box<dyn std::error::Error + Send + Sync>;
@@ -35,19 +24,31 @@ async fn main() -> io::Result<()> {
     let (Some(address), Some(upstream)) = (words.next(), words.next()) else {
         return Err(io::Error::other("usage: bare-hub ADDRESS UPSTREAM"));
     };
-    let host = HeaderValue::from_str(&upstream).map_err(io::Error::other)?;
     let listener = TcpListener::bind(address).await?;
     loop {
         let (socket, _) = listener.accept().await?;
         socket.set_nodelay(true)?;
-        let (upstream, host) = (upstream.clone(), host.clone());
+        let upstream = upstream.clone();
         tokio::spawn(async move {
             // Each connection has one of its own to the server, so that nobody has to look for one.
-            let sender = Arc::new(Mutex::new(connect(&upstream).await?));
-            let service = service_fn(|request| pass_on(request, sender.clone(), host.clone()));
+            let way = Way { sender: Mutex::new(Some(connect(&upstream).await?)), host: upstream.parse()? };
+            let service = service_fn(|request| pass_on(request, &way));
             server::Builder::new().serve_connection(TokioIo::new(socket), service).await?;
             Ok::<(), Failed>(())
         });
+    }
+}
+
+/// The way to the server.
+struct Way {
+    /// There is one request at a time, and it takes this with it.
+    sender: Mutex<Option<Sender>>,
+    host: HeaderValue,
+}
+
+impl Way {
+    fn sender(&self) -> std::sync::MutexGuard<'_, Option<Sender>> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,30 +60,14 @@ async fn connect(upstream: &str) -> Result<Sender, Failed> {
     Ok(sender)
 }
 
-async fn pass_on(
-    request: Request<Incoming>,
-    sender: Arc<Mutex<Sender>>,
-    host: HeaderValue,
-) -> Result<Response<Full<Bytes>>, Failed> {
-    let (asked, body) = request.into_parts();
-    let mut again = Request::new(Full::new(body.collect().await?.to_bytes()));
-    *again.method_mut() = asked.method;
-    *again.uri_mut() = asked.uri;
-    again.headers_mut().insert(HOST, host);
-    carry(&asked.headers, again.headers_mut());
-    let mut sender = sender.lock().await;
+async fn pass_on(request: Request<Incoming>, way: &Way) -> Result<Response<Full<Bytes>>, Failed> {
+    let (mut asked, body) = request.into_parts();
+    let body = Full::new(body.collect().await?.to_bytes());
+    asked.headers.insert(HOST, way.host.clone());
+    let mut sender = way.sender().take().ok_or("another request is under way")?;
     sender.ready().await?;
-    let (answered, body) = sender.send_request(again).await?.into_parts();
-    let mut response = Response::new(Full::new(body.collect().await?.to_bytes()));
-    *response.status_mut() = answered.status;
-    carry(&answered.headers, response.headers_mut());
-    Ok(response)
-}
-
-fn carry(from: &HeaderMap, to: &mut HeaderMap) {
-    for name in CARRIED {
-        if let Some(value) = from.get(&name) {
-            to.insert(name, value.clone());
-        }
-    }
+    let (answered, body) = sender.send_request(Request::from_parts(asked, body)).await?.into_parts();
+    let body = Full::new(body.collect().await?.to_bytes());
+    *way.sender() = Some(sender);
+    Ok(Response::from_parts(answered, body))
 }

@@ -87,10 +87,7 @@ fn cell(binaries: &Binaries, arguments: &HubArguments, upstream: Upstream, era: 
         measured.as_ref().map_err(|error| anyhow::anyhow!("{}: {error:#}", wanted.name()))
     };
     let (bare, direct) = (of(Subject::Bare)?, of(Subject::Direct)?);
-    let both_sides = match upstream {
-        Upstream::Http => Some(of(Subject::Through(Gateway::Bare))?),
-        Upstream::Stdio => None,
-    };
+    let both_sides = of(Subject::Through(Gateway::Bare)).ok();
     let besides = Besides { bare, both_sides: both_sides.map(Vec::as_slice), direct };
     let mut missed = Vec::new();
     for (subject, rounds) in subjects.iter().zip(&measured) {
@@ -167,7 +164,7 @@ struct Besides<'a> {
 struct Row {
     cpu: Spread,
     exchanges: Spread,
-    /// Only where both sides are HTTP.
+    /// Only where both sides are HTTP, and that was measured.
     both_sides: Option<Spread>,
     behind: Spread,
     rate: Spread,

@@ -100,7 +100,7 @@ fn judge_answer(observation: &Observation, asked: Revision) -> Option<Verdict> {
         Observation::Described(result) => match versions(result, "supportedVersions") {
             // A server that answers and lists nothing speaks at least what it was asked in.
             None if describes(result) => Verdict::Modern(asked),
-            // Some answer whatever they do not know with an empty result.
+            // Some answer whatever they do not know with a result that says nothing.
             None => Verdict::Legacy(newest),
             Some(listed) => match best(&listed, Era::Modern) {
                 Some(revision) => Verdict::Modern(revision),
@@ -195,6 +195,7 @@ mod tests {
             ),
             (described(r#"{"capabilities":{}}"#), Verdict::Modern(NEW)),
             (described("{}"), Verdict::Legacy(R4)),
+            (described(r#"{"ok":true}"#), Verdict::Legacy(R4)),
             (described("[]"), Verdict::Legacy(R4)),
             (described("true"), Verdict::Legacy(R4)),
             (refused(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#), Verdict::Again(NEW)),

@@ -14,7 +14,7 @@ use super::error::{HttpError, Reach};
 use super::head::{self, Head};
 use super::lines::HeaderLines;
 use crate::dial::{Dialer, Form, Stream, Tunnel};
-use crate::http1::{COPIED_BYTES, Framing, Intake, after_others};
+use crate::http1::{COPIED_BYTES, Framing, Intake};
 use crate::url::Url;
 
 /// Responses before the real one, such as `100 Continue`.
@@ -72,7 +72,6 @@ impl Link {
             self.outgoing.extend_from_slice(&request.body);
         }
         let apart = if is_copied { &[] } else { &request.body[..] };
-        after_others().await;
         let mut exchange = Sending { used, ..Sending::default() };
         let mut outcome = poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
         if let (Ok(head), &Method::HEAD) = (&mut outcome, &request.method) {

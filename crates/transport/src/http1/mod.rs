@@ -1,13 +1,11 @@
 //! What both ends of HTTP/1.1 have in common: how bytes are read, and where heads and bodies end in them.
 
-mod company;
 mod framing;
 mod intake;
 #[cfg(test)]
 pub(crate) mod nearly;
 mod written;
 
-pub use self::company::after_others;
 pub use self::framing::{Chunks, Framing, Taken, read_length};
 pub use self::intake::Intake;
 pub use self::written::Written;

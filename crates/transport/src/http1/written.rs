@@ -48,7 +48,7 @@ impl Written {
     }
 }
 
-/// Finds a part of a text in it. What is no part of it, as nothing at all may be, is found where there is none.
+/// Finds what is a part of a text in it; nothing at all may be anywhere.
 fn place(text: &[u8], part: &[u8]) -> Range<u32> {
     let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr()) as u32;
     start..start.wrapping_add(part.len() as u32)

@@ -1,9 +1,10 @@
 //! One connection of the listener: HTTP/1.1, a request after the other, in one task.
 //!
-//! A request that is here with its body, and whose answer is ready, is one read and one write. Nothing is put aside in
-//! between: no task, no channel, no lock and no timer.
+//! A request that is here with its body, and whose answer is ready, is one read and one write. There is no task, no channel, no
+//! lock and no timer in between; where many are ready at one time, all are read before the first answer is written.
 
 mod body;
+mod company;
 mod handover;
 mod head;
 mod patience;
@@ -23,10 +24,11 @@ use http::{Method, Response, StatusCode, Version, response};
 use http_body::Body;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
-use trunkline_transport::http1::{after_others, read_length};
+use trunkline_transport::http1::read_length;
 
 use self::body::Lender;
 pub use self::body::RequestBody;
+use self::company::after_others;
 use self::handover::HandedOver;
 pub(super) use self::handover::Handover;
 use self::head::{Head, Wrong};
@@ -118,7 +120,9 @@ impl<S: Responder> Connection<S> {
             let (request, asked, holder) = self.take(head, wire);
             let Some((response, back)) = self.answer(request, holder).await else { return Ok(()) };
             wire = back;
-            after_others().await;
+            if !self.shutdown.is_draining() {
+                after_others().await;
+            }
             let keeps_alive = asked.keeps_alive && !self.shutdown.is_draining();
             match respond(&mut wire, response, Asked { keeps_alive, ..asked }).await? {
                 Next::Request => wire.rest(),

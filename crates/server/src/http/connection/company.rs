@@ -42,6 +42,8 @@ struct Company {
 #[derive(Debug)]
 struct Arrival {
     number: u32,
+    /// It waits in any case.
+    is_sample: bool,
     /// Where it arrived, which need not be where it goes on.
     place: usize,
     /// When, if it finds out how long it takes.
@@ -78,9 +80,11 @@ impl Company {
         let number = self.arrived.get().wrapping_add(1);
         self.arrived.set(number);
         let is_sample = number.is_multiple_of(SAMPLE);
-        let waits = is_sample || self.met.get() >= ENOUGH;
-        let at = || (is_sample || number.is_multiple_of(TIMED)).then(Instant::now);
-        waits.then(|| Arrival { number, place: self.place(), at: at() })
+        if !is_sample && self.met.get() < ENOUGH {
+            return None;
+        }
+        let at = (is_sample || number.is_multiple_of(TIMED)).then(Instant::now);
+        Some(Arrival { number, is_sample, place: self.place(), at })
     }
 
     /// Takes note of whether anybody came while this one waited.
@@ -94,6 +98,8 @@ impl Company {
         self.met.set(match self.met.get() {
             _ if was_long => 0,
             met if was_alone => met.saturating_sub(1),
+            // Meanwhile it was found that nobody should wait, and these still do.
+            met if met < ENOUGH && !arrival.is_sample => met,
             met => MOST.min(met + 1),
         });
     }
@@ -130,14 +136,16 @@ mod tests {
     #[test]
     fn nobody_waits_for_those_who_take_their_time() {
         let company = Company::new();
-        assert_eq!(wait_of(&company, 8), 8);
+        assert_eq!(wait_of(&company, 64), 64);
         let early = Instant::now().checked_sub(2 * LONGEST).unwrap();
-        let arrivals = [(); 8].map(|()| company.arrive().unwrap());
-        for arrival in arrivals {
-            company.leave(&Arrival { at: arrival.at.map(|_| early), ..arrival });
+        for round in 0..1000 {
+            let waiting: Vec<_> = (0..64).filter_map(|_| company.arrive()).collect();
+            assert!(round == 0 || waiting.iter().all(|arrival| arrival.is_sample), "round {round}");
+            for arrival in waiting {
+                company.leave(&Arrival { at: arrival.at.map(|_| early), ..arrival });
+            }
         }
-        let waiting = (0..8).filter_map(|_| company.arrive()).count();
-        assert!(waiting < 8, "one of eight has seen how long it took");
+        assert_eq!(wait_of(&company, 64), 64, "where it no longer takes long");
     }
 
     #[test]

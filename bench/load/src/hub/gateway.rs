@@ -87,15 +87,12 @@ impl Gateway {
         };
         Ok(match self {
             Self::Bare => match up {
-                Reached::Url(url) => {
-                    let authority = url.trim_start_matches("http://").trim_end_matches("/mcp");
-                    vec![address.to_string().into(), authority.into()]
-                }
+                Reached::Address(up) => vec![address.to_string().into(), up.to_string().into()],
                 Reached::Program(_) => bail!("it speaks nothing but HTTP"),
             },
             Self::Ours => {
                 let text = match up {
-                    Reached::Url(url) => format!("[servers.up]\nurl = \"{url}\"\n"),
+                    Reached::Address(up) => format!("[servers.up]\nurl = \"{}\"\n", url(*up)),
                     Reached::Program(program) => {
                         format!("[servers.up]\ncommand = \"{program}\"\nargs = [\"--stdio\"]\n")
                     }
@@ -105,7 +102,7 @@ impl Gateway {
             }
             Self::McpProxy => {
                 let backend = match up {
-                    Reached::Url(url) => format!("transport = \"http\"\nurl = \"{url}\"\n"),
+                    Reached::Address(up) => format!("transport = \"http\"\nurl = \"{}\"\n", url(*up)),
                     Reached::Program(program) => {
                         format!("transport = \"stdio\"\ncommand = \"{program}\"\nargs = [\"--stdio\"]\n")
                     }
@@ -119,7 +116,7 @@ impl Gateway {
             }
             Self::FastMcp => {
                 let target = match up {
-                    Reached::Url(url) => format!("{url:?}"),
+                    Reached::Address(up) => format!("{:?}", url(*up)),
                     Reached::Program(program) => {
                         format!("{{'mcpServers': {{'up': {{'command': {program:?}, 'args': ['--stdio']}}}}}}")
                     }
@@ -138,8 +135,12 @@ impl Gateway {
 
 /// Where the server that has the tool is.
 enum Reached {
-    Url(String),
+    Address(SocketAddr),
     Program(String),
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{address}/mcp")
 }
 
 /// A gateway in front of our echo example.
@@ -164,7 +165,7 @@ impl Front {
             Upstream::Stdio => None,
         };
         let reached = match &echo {
-            Some(echo) => Reached::Url(format!("http://{}/mcp", echo.address())),
+            Some(echo) => Reached::Address(echo.address()),
             None => Reached::Program(binaries.ours_path().display().to_string()),
         };
         let address = free_address()?;

@@ -48,10 +48,14 @@ impl Written {
     }
 }
 
-/// Finds what is a part of a text in it; nothing at all may be anywhere.
+/// Finds a part of a text in it; nothing at all may be anywhere.
 fn place(text: &[u8], part: &[u8]) -> Range<u32> {
-    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr()) as u32;
-    start..start.wrapping_add(part.len() as u32)
+    let start = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    let end = start.saturating_add(part.len());
+    match (u32::try_from(start), u32::try_from(end)) {
+        (Ok(start), Ok(end)) if !part.is_empty() => start..end,
+        _ => 0..0,
+    }
 }
 
 impl From<&HeaderMap> for Written {

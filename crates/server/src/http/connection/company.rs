@@ -42,8 +42,6 @@ struct Company {
 #[derive(Debug)]
 struct Arrival {
     number: u32,
-    /// It waits in any case.
-    is_sample: bool,
     /// Where it arrived, which need not be where it goes on.
     place: usize,
     /// When, if it finds out how long it takes.
@@ -79,12 +77,11 @@ impl Company {
     fn arrive(&self) -> Option<Arrival> {
         let number = self.arrived.get().wrapping_add(1);
         self.arrived.set(number);
-        let is_sample = number.is_multiple_of(SAMPLE);
-        if !is_sample && self.met.get() < ENOUGH {
+        if !is_sample(number) && self.met.get() < ENOUGH {
             return None;
         }
-        let at = (is_sample || number.is_multiple_of(TIMED)).then(Instant::now);
-        Some(Arrival { number, is_sample, place: self.place(), at })
+        let at = (is_sample(number) || number.is_multiple_of(TIMED)).then(Instant::now);
+        Some(Arrival { number, place: self.place(), at })
     }
 
     /// Takes note of whether anybody came while this one waited.
@@ -99,10 +96,15 @@ impl Company {
             _ if was_long => 0,
             met if was_alone => met.saturating_sub(1),
             // Meanwhile it was found that nobody should wait, and these still do.
-            met if met < ENOUGH && !arrival.is_sample => met,
+            met if met < ENOUGH && !is_sample(arrival.number) => met,
             met => MOST.min(met + 1),
         });
     }
+}
+
+/// Tells whether it waits in any case.
+fn is_sample(number: u32) -> bool {
+    number.is_multiple_of(SAMPLE)
 }
 
 #[cfg(test)]
@@ -140,7 +142,7 @@ mod tests {
         let early = Instant::now().checked_sub(2 * LONGEST).unwrap();
         for round in 0..1000 {
             let waiting: Vec<_> = (0..64).filter_map(|_| company.arrive()).collect();
-            assert!(round == 0 || waiting.iter().all(|arrival| arrival.is_sample), "round {round}");
+            assert!(round == 0 || waiting.iter().all(|arrival| is_sample(arrival.number)), "round {round}");
             for arrival in waiting {
                 company.leave(&Arrival { at: arrival.at.map(|_| early), ..arrival });
             }

@@ -88,7 +88,7 @@ impl Handler {
 
     fn check_names(&self, signature: &Signature, problems: &mut Problems) {
         if self.questions().count() > MOST_QUESTIONS {
-            let message = format_args!(
+            let message = format!(
                 "at most {MOST_QUESTIONS} questions can be asked at once; put several into one type that derives `Form`"
             );
             problems.add(&signature.inputs, message);
@@ -132,8 +132,7 @@ impl Handler {
 
 fn check_signature(part: Kind, signature: &Signature, problems: &mut Problems) {
     if !signature.generics.params.is_empty() {
-        let message =
-            format_args!("a {part} cannot be generic, since callers see one schema; name the types");
+        let message = format!("a {part} cannot be generic, since callers see one schema; name the types");
         problems.add(&signature.generics, message);
     }
     if let Some(word) = &signature.unsafety {
@@ -152,9 +151,8 @@ fn check_signature(part: Kind, signature: &Signature, problems: &mut Problems) {
 
 fn read_receiver(this: &SelfParameter, part: Kind, place: Place, problems: &mut Problems) -> Receiver {
     if place == Place::Free {
-        let message = format_args!(
-            "`#[{part}]` on a method needs `#[parts]` on its `impl` block; a function has no `self`"
-        );
+        let message =
+            format!("`#[{part}]` on a method needs `#[parts]` on its `impl` block; a function has no `self`");
         problems.add(this, message);
         return Receiver::None;
     }

@@ -85,7 +85,7 @@ impl Options {
         match entry.value {
             Some(value) if is_number(&value) => Some(value),
             value => {
-                let message = format_args!("`{key}` needs a number: write `{key} = 1`");
+                let message = format!("`{key}` needs a number: write `{key} = 1`");
                 match value {
                     Some(value) => problems.add(value, message),
                     None => problems.add(&entry.key, message),

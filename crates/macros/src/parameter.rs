@@ -241,7 +241,7 @@ fn plain_name(pattern: &Pat, part: Kind, problems: &mut Problems) -> Option<Iden
     match pattern {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Some(name.ident.clone()),
         other => {
-            let message = format_args!(
+            let message = format!(
                 "a parameter of a {part} needs a plain name, which callers see; take it apart in the body"
             );
             problems.add(other, message);

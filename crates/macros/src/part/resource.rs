@@ -59,7 +59,7 @@ fn check(uri: &LitStr, handler: &Handler, problems: &mut Problems) -> bool {
     }
     for variable in &variables {
         if !handler.arguments().any(|argument| argument.name == *variable) {
-            let message = format_args!(
+            let message = format!(
                 "the variable `{variable}` of the URI is not a parameter; add `{variable}: String`, or take it out"
             );
             problems.add(uri, message);
@@ -67,9 +67,8 @@ fn check(uri: &LitStr, handler: &Handler, problems: &mut Problems) -> bool {
     }
     for argument in handler.arguments().filter(|argument| !variables.contains(&argument.name)) {
         let name = &argument.name;
-        let message = format_args!(
-            "`{name}` is not a variable of the URI; add `{{{name}}}` to the URI, or take it out"
-        );
+        let message =
+            format!("`{name}` is not a variable of the URI; add `{{{name}}}` to the URI, or take it out");
         problems.add(&argument.ident, message);
     }
     !variables.is_empty()

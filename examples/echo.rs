@@ -76,11 +76,24 @@ async fn serve(binding: impl Binding, host: trunkline::Host) -> trunkline::Resul
 
 fn stop_on_signal(shutdown: trunkline::Shutdown) {
     tokio::spawn(async move {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
         tokio::select! {
-            _ = terminate.recv() => shutdown.drain(),
+            () = terminated() => shutdown.drain(),
             _ = tokio::signal::ctrl_c() => shutdown.drain(),
         }
     });
+}
+
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => drop(terminate.recv().await),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Only Unix has that signal.
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending::<()>().await;
 }

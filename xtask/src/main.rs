@@ -16,6 +16,7 @@ mod floors;
 mod instructions;
 mod interop;
 mod matrix;
+mod platforms;
 mod run;
 mod soak;
 mod table;
@@ -46,6 +47,7 @@ cargo xtask COMMAND
   argv         calls of random programs, read back [N]
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
+  platforms    it compiles for other systems and with the oldest Rust   [--only TARGET]...
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
 ";
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         "argv" => argv::command(args),
         "faults" => faults::command(args),
         "soak" => soak::command(args),
+        "platforms" => platforms::command(args),
         "browser" => browser::command(args),
         "tools" => {
             args.finish().and_then(|()| tools::install()).and_then(|_| tools::install_servers()).map(drop)

@@ -10,7 +10,7 @@ use trunkline_server::Shutdown;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has it"))]
+    #[cfg_attr(not(any(unix, test)), expect(dead_code, reason = "only Unix has it"))]
     Terminate,
 }
 

@@ -7,10 +7,14 @@ use crate::admin::{self, AdminSocket};
 use crate::exit::Failure;
 
 /// Where those who run a hub talk to it.
+#[cfg(unix)]
 pub(super) struct Socket {
-    #[cfg(unix)]
     socket: AdminSocket,
 }
+
+/// There is no socket here that one user alone can reach.
+#[cfg(not(unix))]
+pub(super) enum Socket {}
 
 #[cfg(unix)]
 impl Socket {
@@ -56,7 +60,7 @@ impl Socket {
 
 #[cfg(not(unix))]
 impl Socket {
-    /// There is no socket here that one user alone can reach.
+    /// Opens none.
     ///
     /// # Errors
     /// Somebody wants one.
@@ -68,9 +72,11 @@ impl Socket {
         }
     }
 
-    pub(super) fn take_away(&self) {}
+    pub(super) fn take_away(&self) {
+        match *self {}
+    }
 
-    pub(super) async fn serve(&self, _: &Gateway) -> Infallible {
-        std::future::pending().await
+    pub(super) fn serve(&self, _: &Gateway) -> std::future::Pending<Infallible> {
+        match *self {}
     }
 }

@@ -152,7 +152,7 @@ impl Hangups {
     }
 
     async fn next(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

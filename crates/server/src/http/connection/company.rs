@@ -22,7 +22,7 @@ pub(super) async fn after_others() {
         Poll::Pending
     })
     .await;
-    HERE.with(|company| company.leave(&arrival));
+    HERE.with(|company| company.leave(&arrival, arrival.at.map(|at| at.elapsed())));
 }
 
 thread_local! {
@@ -34,6 +34,8 @@ thread_local! {
 struct Company {
     /// How many there were so far.
     arrived: Cell<u32>,
+    /// How many of them went on.
+    left: Cell<u32>,
     /// How many of them met somebody, of late, less those who met nobody.
     met: Cell<u8>,
 }
@@ -44,6 +46,8 @@ struct Arrival {
     number: u32,
     /// Where it arrived, which need not be where it goes on.
     place: usize,
+    /// How many had gone on by then.
+    left: u32,
     /// When, if it finds out how long it takes.
     at: Option<Instant>,
 }
@@ -61,12 +65,15 @@ const SAMPLE: u32 = 509;
 /// One of so many finds out how long it takes.
 const TIMED: u32 = 8;
 
-/// Nobody waits where it takes longer: those who are ready have more to do than to pass something on.
-const LONGEST: Duration = Duration::from_micros(500);
+/// Nobody waits where each turn takes longer: those who are ready have more to do than to pass something on.
+const LONGEST_TURN: Duration = Duration::from_micros(100);
+
+/// Nobody waits where it takes longer, however many there are.
+const LONGEST: Duration = Duration::from_millis(5);
 
 impl Company {
     const fn new() -> Self {
-        Self { arrived: Cell::new(0), met: Cell::new(0) }
+        Self { arrived: Cell::new(0), left: Cell::new(0), met: Cell::new(0) }
     }
 
     fn place(&self) -> usize {
@@ -81,17 +88,21 @@ impl Company {
             return None;
         }
         let at = (is_sample(number) || number.is_multiple_of(TIMED)).then(Instant::now);
-        Some(Arrival { number, place: self.place(), at })
+        Some(Arrival { number, place: self.place(), left: self.left.get(), at })
     }
 
-    /// Takes note of whether anybody came while this one waited.
-    fn leave(&self, arrival: &Arrival) {
+    /// Takes note of whether anybody came while this one waited, and of how long that took if it found out.
+    fn leave(&self, arrival: &Arrival, within: Option<Duration>) {
         // Another thread has taken it, and nobody knows who came there meanwhile.
         if arrival.place != self.place() {
             return;
         }
-        let was_alone = self.arrived.get() == arrival.number;
-        let was_long = arrival.at.is_some_and(|at| at.elapsed() > LONGEST);
+        let came = self.arrived.get().wrapping_sub(arrival.number);
+        let left = self.left.replace(self.left.get().wrapping_add(1)).wrapping_sub(arrival.left);
+        // The first of a crowd waits for others to read, and the last for others to write.
+        let turns = came.saturating_add(left).saturating_add(1);
+        let was_long = within.is_some_and(|within| within > LONGEST.min(LONGEST_TURN.saturating_mul(turns)));
+        let was_alone = came == 0;
         self.met.set(match self.met.get() {
             _ if was_long => 0,
             met if was_alone => met.saturating_sub(1),
@@ -119,8 +130,7 @@ mod tests {
         for _ in 0..3000 {
             let arrivals: Vec<_> = (0..at_once).filter_map(|_| company.arrive()).collect();
             waited = arrivals.len();
-            // However long this machine takes.
-            arrivals.into_iter().for_each(|arrival| company.leave(&Arrival { at: None, ..arrival }));
+            arrivals.iter().for_each(|arrival| company.leave(arrival, None));
         }
         waited
     }
@@ -137,17 +147,32 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_those_who_take_their_time() {
-        let company = Company::new();
-        assert_eq!(wait_of(&company, 64), 64);
-        let early = Instant::now().checked_sub(2 * LONGEST).unwrap();
-        for round in 0..1000 {
-            let waiting: Vec<_> = (0..64).filter_map(|_| company.arrive()).collect();
-            assert!(round == 0 || waiting.iter().all(|arrival| is_sample(arrival.number)), "round {round}");
-            for arrival in waiting {
-                company.leave(&Arrival { at: arrival.at.map(|_| early), ..arrival });
+        const MANY: u32 = 64;
+        // So many may take longer than one, and each of them may not.
+        for (turn, waits) in [(LONGEST_TURN / 2, true), (2 * LONGEST_TURN, false), (LONGEST, false)] {
+            let company = Company::new();
+            assert_eq!(wait_of(&company, 64), 64);
+            for round in 0..1000 {
+                let arrivals: Vec<_> = (0..MANY).filter_map(|_| company.arrive()).collect();
+                let waiting = arrivals.iter().filter(|arrival| !is_sample(arrival.number)).count();
+                assert!(round == 0 || waits == (waiting > 0), "{turn:?}, round {round}");
+                for arrival in arrivals {
+                    company.leave(&arrival, arrival.at.map(|_| turn * (MANY - 1)));
+                }
             }
+            assert_eq!(wait_of(&company, 64), 64, "where it no longer takes long");
         }
-        assert_eq!(wait_of(&company, 64), 64, "where it no longer takes long");
+    }
+
+    #[test]
+    fn nobody_waits_long_however_little_each_of_a_crowd_has_to_do() {
+        let company = Company { met: Cell::new(MOST), ..Company::new() };
+        let first = company.arrive().unwrap();
+        assert_eq!((0..1000).filter_map(|_| company.arrive()).count(), 1000);
+        company.leave(&first, Some(LONGEST));
+        assert_eq!(company.met.get(), MOST);
+        company.leave(&first, Some(2 * LONGEST));
+        assert_eq!(company.met.get(), 0);
     }
 
     #[test]
@@ -155,7 +180,7 @@ mod tests {
         let (here, there) = (Company::new(), Company::new());
         for _ in 0..100 * SAMPLE {
             if let Some(arrival) = here.arrive() {
-                there.leave(&arrival);
+                there.leave(&arrival, None);
             }
         }
         assert_eq!((here.met.get(), there.met.get()), (0, 0));

@@ -50,9 +50,22 @@ impl HubArgs {
     }
 }
 
+/// Says that no hub of a file was found, and what to do. Where hubs have no socket, one may run all the same.
+pub(super) fn not_found(config: &Path) -> (String, &'static str) {
+    let file = config.display();
+    if cfg!(unix) {
+        (format!("no hub runs from {file}"), "`trunkline serve` starts one")
+    } else {
+        (
+            format!("a hub that runs from {file} cannot be asked on this system"),
+            "edit the file, which it reads again",
+        )
+    }
+}
+
 /// What a hub that runs from a file made of a change.
 pub(super) enum Heard {
-    /// None runs.
+    /// None runs, as far as anybody can tell.
     Nobody,
     /// It has the server, and this is how it stands.
     Has(Box<ServerState>),
@@ -64,7 +77,8 @@ impl Heard {
     /// Says it in a sentence that goes on from what was done to the file.
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Nobody => "no hub runs from it".to_owned(),
+            Self::Nobody if cfg!(unix) => "no hub runs from it".to_owned(),
+            Self::Nobody => "a hub that runs from it reads it again".to_owned(),
             Self::Has(server) => format!("the running hub has it: {}", standing(server)),
             Self::HasNot => "the running hub no longer has it".to_owned(),
         }

@@ -2,6 +2,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use trunkline_config::ConfigFile;
 
+use super::hub::not_found;
 use super::{FileArgs, HubArgs};
 use crate::admin::ServerState;
 use crate::connect::print;
@@ -52,7 +53,10 @@ fn list(args: &ServersArgs) -> Result<(), Failure> {
             say(&format!("hub {} of {} serves {}\n", hub.pid, path.display(), visible_line(place)));
             hub.collisions.iter().for_each(|told| say(&format!("{}\n", visible_line(told))));
         }
-        None => say(&format!("no hub runs from {}; `trunkline serve` starts one\n", path.display())),
+        None => {
+            let (what, hint) = not_found(&path);
+            say(&format!("{what}; {hint}\n"));
+        }
     }
     if servers.is_empty() {
         say("it has no servers; `trunkline add` adds one\n");

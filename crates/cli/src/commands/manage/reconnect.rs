@@ -1,7 +1,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::hub::standing;
+use super::hub::{not_found, standing};
 use super::{FileArgs, HubArgs};
 use crate::connect::print;
 use crate::exit::{Exit, Failure, say};
@@ -32,8 +32,8 @@ pub(crate) fn run(args: &ReconnectArgs) -> Result<(), Failure> {
 fn reconnect(args: &ReconnectArgs) -> Result<(), Failure> {
     let path = args.file.path()?;
     let hub = args.hub.find(&path)?.ok_or_else(|| {
-        Failure::new(Exit::Unreachable, format!("no hub runs from {}", path.display()))
-            .hint("`trunkline serve` starts one")
+        let (what, hint) = not_found(&path);
+        Failure::new(Exit::Unreachable, what).hint(hint)
     })?;
     let names: Vec<String> = hub.status()?.into_iter().map(|server| server.name).collect();
     if !names.contains(&args.name) {

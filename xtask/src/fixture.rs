@@ -22,17 +22,19 @@ pub(crate) fn build(binary: &str) -> Outcome<PathBuf> {
 
 /// Builds one binary of a package in the same way.
 pub(crate) fn build_of(package: &str, binary: &str) -> Outcome<PathBuf> {
-    build_with(&["--package", package, "--bin", binary], binary)
+    build_with(&["--package", package, "--bin", binary], binary, &[])
 }
 
 /// Builds one program of a package, `--bin` or `--example`, as users run it, and tells where it is.
 pub(crate) fn build_release(package: &str, kind: &str, binary: &str) -> Outcome<PathBuf> {
-    build_with(&["--release", "--package", package, kind, binary], binary)
+    build_with(&["--release", "--package", package, kind, binary], binary, &[])
 }
 
-fn build_with(options: &[&str], binary: &str) -> Outcome<PathBuf> {
+/// Builds one program with options and variables for cargo, and tells where it is.
+pub(crate) fn build_with(options: &[&str], binary: &str, variables: &[(&str, &str)]) -> Outcome<PathBuf> {
     let mut cargo = run::cargo();
     cargo.arg("build").args(options).arg("--message-format=json-render-diagnostics");
+    cargo.envs(variables.iter().copied());
     let messages = run::output(&mut cargo)?;
     // Cargo says where it put the binary, which depends on the settings of the machine.
     let executable =
@@ -46,7 +48,7 @@ fn build_with(options: &[&str], binary: &str) -> Outcome<PathBuf> {
 /// The fixture server, listening; it ends when this value goes.
 #[derive(Debug)]
 pub(crate) struct Server {
-    _running: Running,
+    running: Running,
     address: SocketAddr,
 }
 
@@ -80,7 +82,12 @@ impl Server {
         running
             .wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())
             .map_err(|error| format!("`{}` did not start: {error}", run::line(&command)))?;
-        Ok(Self { _running: running, address })
+        Ok(Self { running, address })
+    }
+
+    /// Asks the server to end, as an operator would, and waits for it.
+    pub(crate) fn end(mut self, limit: Duration) -> Outcome {
+        self.running.ask_to_end(limit)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -83,6 +83,22 @@ impl Running {
         Ok(self.0.try_wait()?)
     }
 
+    /// Asks the program to end, and waits until it has.
+    pub(crate) fn ask_to_end(&mut self, limit: Duration) -> Outcome {
+        run(command("kill").args(["-TERM", &self.id().to_string()]))?;
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.ended()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("it was asked to end, and failed: {status}").into()),
+                None if Instant::now() >= deadline => {
+                    return Err(format!("it did not end within {} s of being asked", limit.as_secs()).into());
+                }
+                None => sleep(POLL),
+            }
+        }
+    }
+
     /// Waits until `ready` says so; fails if the program ends first or the limit passes.
     pub(crate) fn wait_until(&mut self, limit: Duration, ready: impl Fn() -> bool) -> Outcome {
         let deadline = Instant::now() + limit;

@@ -11,6 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 /// Calls the tool `echo` of a server and prints what a call cost this process.
 #[derive(Debug, Parser)]
 pub struct Options {
+    /// What the tool is called there.
+    #[arg(long, default_value = "echo")]
+    pub tool: String,
     /// The address of the server's endpoint.
     #[arg(long, conflicts_with = "stdio", required_unless_present = "stdio")]
     pub http: Option<String>,

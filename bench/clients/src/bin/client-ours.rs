@@ -26,10 +26,12 @@ async fn main() -> anyhow::Result<()> {
         clients.push(Client::builder().pin(revision).connect(target.clone()).await?);
     }
     match options.clients {
-        Some(_) => time(&options, clients.iter().map(|client| || echo(client)).collect()).await?,
+        Some(_) => {
+            time(&options, clients.iter().map(|client| || echo(client, &options.tool)).collect()).await?;
+        }
         None => {
             let client = clients.first().context("no client")?;
-            measure(&options, || echo(client)).await?;
+            measure(&options, || echo(client, &options.tool)).await?;
         }
     }
     for client in clients {
@@ -38,8 +40,8 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn echo(client: &Client) -> anyhow::Result<()> {
-    let answer = client.call("echo", json!({ "message": TEXT })).await?;
+async fn echo(client: &Client, tool: &str) -> anyhow::Result<()> {
+    let answer = client.call(tool, json!({ "message": TEXT })).await?;
     ensure!(answer.text() == TEXT, "another text came back");
     Ok(())
 }

@@ -23,7 +23,8 @@ async fn main() -> anyhow::Result<()> {
     };
     measure(&options, || async {
         let arguments = json!({ "message": TEXT }).as_object().cloned().context("an object")?;
-        let answer = client.call_tool(CallToolRequestParams::new("echo").with_arguments(arguments)).await?;
+        let call = CallToolRequestParams::new(options.tool.clone()).with_arguments(arguments);
+        let answer = client.call_tool(call).await?;
         let text = answer.content.first().and_then(|content| content.as_text());
         ensure!(text.is_some_and(|text| text.text == TEXT), "another text came back");
         Ok(())

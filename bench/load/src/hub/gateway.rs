@@ -15,8 +15,10 @@ use crate::wire::Place;
 pub(super) enum Gateway {
     /// `bare-hub`: two exchanges of hyper's, and nothing above them.
     Bare,
-    /// `trunkline serve`.
+    /// `trunkline serve`, as `cargo build --release` makes it.
     Ours,
+    /// `trunkline serve`, as `cargo xtask release` makes it for people to have.
+    Released,
     /// The crate `mcp-proxy`.
     McpProxy,
     /// The package `fastmcp`, as a proxy.
@@ -42,12 +44,13 @@ impl Upstream {
 }
 
 impl Gateway {
-    pub(super) const ALL: [Self; 4] = [Self::Bare, Self::Ours, Self::McpProxy, Self::FastMcp];
+    pub(super) const ALL: [Self; 5] = [Self::Bare, Self::Ours, Self::Released, Self::McpProxy, Self::FastMcp];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Bare => "both sides (bare)",
             Self::Ours => "trunkline",
+            Self::Released => "trunkline, as released",
             Self::McpProxy => "mcp-proxy",
             Self::FastMcp => "fastmcp",
         }
@@ -61,6 +64,7 @@ impl Gateway {
                 programs.join("../../../target/release/trunkline"),
                 "`cargo build --release --package trunkline-cli`",
             ),
+            Self::Released => (programs.join("../../../target/dist/trunkline"), "`cargo xtask release`"),
             Self::McpProxy => (programs.join("../peers/bin/mcp-proxy"), "`bench/peers`"),
             Self::FastMcp => (programs.join("../peers/venv/bin/python"), "`bench/peers`"),
         };
@@ -72,7 +76,7 @@ impl Gateway {
     const fn endpoint(self) -> (&'static str, &'static str) {
         match self {
             Self::Bare => ("/mcp", "echo"),
-            Self::Ours => ("/mcp", "up__echo"),
+            Self::Ours | Self::Released => ("/mcp", "up__echo"),
             Self::McpProxy => ("/", "up/echo"),
             Self::FastMcp => ("/mcp", "echo"),
         }
@@ -90,14 +94,15 @@ impl Gateway {
                 Reached::Address(up) => vec![address.to_string().into(), up.to_string().into()],
                 Reached::Program(_) => bail!("it speaks nothing but HTTP"),
             },
-            Self::Ours => {
+            Self::Ours | Self::Released => {
                 let text = match up {
                     Reached::Address(up) => format!("[servers.up]\nurl = \"{}\"\n", url(*up)),
                     Reached::Program(program) => {
                         format!("[servers.up]\ncommand = \"{program}\"\nargs = [\"--stdio\"]\n")
                     }
                 };
-                let file = write("trunkline.toml", text)?;
+                // A hub follows its file, so that two must not share one.
+                let file = write(&format!("trunkline-{}.toml", address.port()), text)?;
                 vec!["serve".into(), "--config".into(), file, "--http".into(), address.to_string().into()]
             }
             Self::McpProxy => {

@@ -75,7 +75,7 @@ type Measured = Result<Vec<Round>>;
 fn cell(binaries: &Binaries, arguments: &HubArguments, upstream: Upstream, era: Era) -> Result<Vec<String>> {
     let gateways = Gateway::ALL.into_iter().filter(|gateway| match gateway {
         Gateway::Bare => upstream == Upstream::Http,
-        Gateway::Ours => true,
+        Gateway::Ours | Gateway::Released => true,
         Gateway::McpProxy | Gateway::FastMcp => !arguments.ours_only,
     });
     let subjects: Vec<Subject> =
@@ -101,11 +101,16 @@ fn cell(binaries: &Binaries, arguments: &HubArguments, upstream: Upstream, era: 
         };
         let row = Row::of(rounds, besides)?;
         let verdict = match subject {
-            Subject::Through(Gateway::Ours) => {
+            Subject::Through(Gateway::Ours | Gateway::Released) => {
                 let cpu = Verdict::at_most(row.exchanges.median, EXCHANGES);
                 let later = Verdict::at_most(row.later.median, LATER);
                 if cpu == Verdict::Missed || later == Verdict::Missed {
-                    missed.push(format!("{} behind a client of {}", upstream.name(), era.revision()));
+                    missed.push(format!(
+                        "{}, {} behind a client of {}",
+                        subject.name(),
+                        upstream.name(),
+                        era.revision()
+                    ));
                 }
                 format!("CPU {cpu}, time {later}")
             }

@@ -1,0 +1,137 @@
+//! `cargo xtask release`: the binary as people are to have it.
+//!
+//! It is the same code as `cargo build --release` compiles. But first a binary that counts what it does serves calls as a hub
+//! does at work, and the compiler then puts side by side what runs at every call, and out of the way what never does: a hub's
+//! call runs through a thousand places of the program, and on most machines fetching them costs more than running them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::args::Args;
+use crate::fixture::{self, Server};
+use crate::{Outcome, root, run};
+
+/// Where the binary is put, below `target/`.
+const FOLDER: &str = "dist";
+
+/// Where it is built, below that: cargo does not see that counts have changed, and would take what it has.
+const BUILD: &str = "build";
+
+pub(crate) fn command(args: Args) -> Outcome {
+    args.finish()?;
+    let folder = fixture::results_folder(FOLDER)?;
+    let host = host()?;
+    let profdata = profdata(&host)?;
+    let counts = folder.join("counts");
+    println!("== a binary that counts");
+    let counting = build(&folder, &host, &format!("-Cprofile-generate={}", counts.display()), "release")?;
+    println!("== at work");
+    work(&counting)?;
+    println!("== the binary");
+    let profile = folder.join("counts.profdata");
+    run::run(run::command(profdata).arg("merge").arg("--output").arg(&profile).arg(&counts))?;
+    let built = build(&folder, &host, &format!("-Cprofile-use={}", profile.display()), "released")?;
+    let released = folder.join("trunkline");
+    fs::copy(&built, &released)?;
+    fs::remove_dir_all(&counts)?;
+    fs::remove_dir_all(folder.join(BUILD))?;
+    println!("{} is {:.1} MB long", released.display(), fs::metadata(&released)?.len() as f64 / 1e6);
+    Ok(())
+}
+
+/// The system that we build for, which is the one that we run on.
+fn host() -> Outcome<String> {
+    let about = run::output(run::command("rustc").arg("-vV"))?;
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.ok_or("rustc does not say which system it is for")?.to_owned())
+}
+
+/// Finds the program that sums up counts; it has to be as new as the compiler, with which it comes.
+fn profdata(host: &str) -> Outcome<PathBuf> {
+    run::run(run::command("rustup").args(["component", "add", "llvm-tools"]))
+        .map_err(|error| format!("llvm-profdata is needed, which comes with rustup: {error}"))?;
+    let sysroot = run::output(run::command("rustc").args(["--print", "sysroot"]))?;
+    let path = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/llvm-profdata");
+    if path.is_file() { Ok(path) } else { Err(format!("{} is missing", path.display()).into()) }
+}
+
+/// Builds the command with a flag for the compiler, and tells where it is.
+fn build(folder: &Path, host: &str, flag: &str, profile: &str) -> Outcome<PathBuf> {
+    // With a target named, the flag is for what is shipped alone, and not for what runs while it is built.
+    let options =
+        ["--package", "trunkline-cli", "--bin", "trunkline", "--target", host, "--profile", profile];
+    let apart = folder.join(BUILD);
+    let apart = apart.to_str().ok_or("the path of the workspace is not text")?;
+    // In this form a flag may have blanks in it.
+    fixture::build_with(
+        &options,
+        "trunkline",
+        &[("CARGO_ENCODED_RUSTFLAGS", flag), ("CARGO_TARGET_DIR", apart)],
+    )
+}
+
+/// How clients come to the hub: where, and with which revision.
+const WAYS: &[(&str, &str, &str)] = &[
+    ("http", "/mcp", "2025-03-26"),
+    ("http", "/mcp", "2025-06-18"),
+    ("http", "/mcp", "2025-11-25"),
+    ("http", "/mcp", "2026-07-28"),
+    ("http", "/sse", "2024-11-05"),
+    ("ws", "/ws", "2025-11-25"),
+    ("ws", "/ws", "2026-07-28"),
+];
+
+/// The servers of the hub, one over HTTP and one over pipes.
+const SERVERS: [&str; 2] = ["up", "pipe"];
+
+/// How many clients come at once, in turns: alone one takes other ways through the program than in a crowd.
+const CROWDS: [&str; 2] = ["1", "32"];
+
+/// How many calls each crowd makes.
+const CALLS: &str = "10000";
+
+/// A hub is given this long to leave, and to write down what it counted.
+const LEAVING: Duration = Duration::from_secs(30);
+
+/// Has a hub that counts pass on calls of every kind of client to every kind of server.
+fn work(counting: &Path) -> Outcome {
+    let echo = fixture::build_release("trunkline", "--example", "echo")?;
+    let client = client()?;
+    let behind = Server::start(&echo)?;
+    let config = root().join("target").join(FOLDER).join("trunkline.toml");
+    let [up, pipe] = SERVERS;
+    fs::write(
+        &config,
+        format!(
+            "[servers.{up}]\nurl = {:?}\n\n[servers.{pipe}]\ncommand = {:?}\nargs = [\"--stdio\"]\n",
+            behind.url("http", "/mcp"),
+            echo.display().to_string(),
+        ),
+    )?;
+    let hub = Server::start_by(|address| {
+        let mut command = run::command(counting);
+        command
+            .args(["serve", "--log-level", "warn", "--http", &address.to_string(), "--config"])
+            .arg(&config);
+        command
+    })?;
+    for (scheme, path, revision) in WAYS {
+        for server in SERVERS {
+            for clients in CROWDS {
+                let mut crowd = run::command(&client);
+                crowd.args(["--http", &hub.url(scheme, path), "--revision", revision]);
+                crowd.args(["--tool", &format!("{server}__echo"), "--clients", clients, "--calls", CALLS]);
+                run::output(&mut crowd)?;
+            }
+        }
+        println!("{revision} over {scheme} at {path}");
+    }
+    hub.end(LEAVING)
+}
+
+/// Builds the client that makes the calls, and tells where it is.
+fn client() -> Outcome<PathBuf> {
+    let options = ["--release", "--manifest-path", "bench/Cargo.toml", "--bin", "client-ours"];
+    fixture::build_with(&options, "client-ours", &[])
+}

@@ -34,7 +34,7 @@ thread_local! {
 struct Company {
     /// How many there were so far.
     arrived: Cell<u32>,
-    /// How many of them went on.
+    /// How many went on here who had waited, wherever they had arrived.
     left: Cell<u32>,
     /// How many of them met somebody, of late, less those who met nobody.
     met: Cell<u8>,
@@ -93,12 +93,13 @@ impl Company {
 
     /// Takes note of whether anybody came while this one waited, and of how long that took if it found out.
     fn leave(&self, arrival: &Arrival, within: Option<Duration>) {
+        let left = self.left.replace(self.left.get().wrapping_add(1));
         // Another thread has taken it, and nobody knows who came there meanwhile.
         if arrival.place != self.place() {
             return;
         }
         let came = self.arrived.get().wrapping_sub(arrival.number);
-        let left = self.left.replace(self.left.get().wrapping_add(1)).wrapping_sub(arrival.left);
+        let left = left.wrapping_sub(arrival.left);
         // The first of a crowd waits for others to read, and the last for others to write.
         let turns = came.saturating_add(left).saturating_add(1);
         let was_long = within.is_some_and(|within| within > LONGEST.min(LONGEST_TURN.saturating_mul(turns)));
@@ -137,7 +138,8 @@ mod tests {
 
     #[test]
     fn whoever_has_company_waits_and_whoever_is_alone_does_not() {
-        let company = Company { arrived: Cell::new(u32::MAX - 100), ..Company::new() };
+        let near_the_end = || Cell::new(u32::MAX - 100);
+        let company = Company { arrived: near_the_end(), left: near_the_end(), ..Company::new() };
         for at_once in [1, 8, 1, 2, 3, 1] {
             let expected = if at_once < 3 { 0 } else { at_once };
             // Nobody is the sample at the end of these.
@@ -147,11 +149,11 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_those_who_take_their_time() {
-        const MANY: u32 = 64;
+        const MANY: u32 = 16;
         // So many may take longer than one, and each of them may not.
         for (turn, waits) in [(LONGEST_TURN / 2, true), (2 * LONGEST_TURN, false), (LONGEST, false)] {
             let company = Company::new();
-            assert_eq!(wait_of(&company, 64), 64);
+            assert_eq!(wait_of(&company, 16), 16);
             for round in 0..1000 {
                 let arrivals: Vec<_> = (0..MANY).filter_map(|_| company.arrive()).collect();
                 let waiting = arrivals.iter().filter(|arrival| !is_sample(arrival.number)).count();
@@ -160,7 +162,7 @@ mod tests {
                     company.leave(&arrival, arrival.at.map(|_| turn * (MANY - 1)));
                 }
             }
-            assert_eq!(wait_of(&company, 64), 64, "where it no longer takes long");
+            assert_eq!(wait_of(&company, 16), 16, "where it no longer takes long");
         }
     }
 
@@ -173,6 +175,17 @@ mod tests {
         assert_eq!(company.met.get(), MOST);
         company.leave(&first, Some(2 * LONGEST));
         assert_eq!(company.met.get(), 0);
+    }
+
+    #[test]
+    fn whoever_comes_from_elsewhere_takes_a_turn_too() {
+        let (here, there) = (Company { met: Cell::new(MOST), ..Company::new() }, Company::new());
+        there.met.set(MOST);
+        let one = here.arrive().unwrap();
+        (0..MOST).for_each(|_| here.leave(&there.arrive().unwrap(), None));
+        here.arrive().unwrap();
+        here.leave(&one, Some(LONGEST_TURN * u32::from(MOST)));
+        assert_eq!(here.met.get(), MOST);
     }
 
     #[test]

@@ -87,7 +87,9 @@ impl Server {
 
     /// Asks the server to end, as an operator would, and waits for it.
     pub(crate) fn end(mut self, limit: Duration) -> Outcome {
-        self.running.ask_to_end(limit)
+        self.running
+            .ask_to_end(limit)
+            .map_err(|error| format!("the server at {}: {error}", self.address).into())
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

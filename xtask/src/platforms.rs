@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::args::Args;
 use crate::{Outcome, fixture, run};
 
-/// One target for each family of systems, and each width of macOS, of which both are in use.
+/// One target for each family of systems, and each processor of macOS, of which both are in use.
 const TARGETS: &[&str] =
     &["aarch64-apple-darwin", "x86_64-apple-darwin", "x86_64-pc-windows-gnu", "aarch64-unknown-linux-gnu"];
 
@@ -51,8 +51,15 @@ pub(crate) fn command(mut args: Args) -> Outcome {
 fn check_with_oldest_compiler() -> Outcome {
     let oldest = env!("CARGO_PKG_RUST_VERSION");
     println!("== Rust {oldest}");
-    run::run(run::command("rustup").args(["toolchain", "install", oldest, "--profile", "minimal"]))
-        .map_err(|error| format!("Rust {oldest} is needed: {error}"))?;
+    run::run(run::command("rustup").args([
+        "toolchain",
+        "install",
+        oldest,
+        "--profile",
+        "minimal",
+        "--no-self-update",
+    ]))
+    .map_err(|error| format!("Rust {oldest} is needed: {error}"))?;
     let arguments = ["run", oldest, "cargo", "check", "--workspace", "--all-features", "--all-targets"];
     // The compiler that runs us says so in its surroundings, and would be taken for the one that is asked for.
     run::run(run::command("rustup").args(arguments).env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN"))
@@ -68,7 +75,7 @@ fn pretend_compiler() -> Outcome<PathBuf> {
 
 fn check(target: &str, compiler: &Path) -> Outcome {
     let mut cargo = run::cargo();
-    cargo.args(["clippy", "--target", target, "--all-features", "--lib", "--bins"]);
+    cargo.args(["clippy", "--target", target, "--all-features", "--lib", "--bins", "--example", "echo"]);
     cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     for tool in ["CC", "AR"] {
         cargo.env(format!("{tool}_{}", target.replace('-', "_")), compiler);

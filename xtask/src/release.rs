@@ -10,32 +10,32 @@ use std::time::Duration;
 
 use crate::args::Args;
 use crate::fixture::{self, Server};
-use crate::{Outcome, root, run};
+use crate::{Outcome, run};
 
 /// Where the binary is put, below `target/`.
 const FOLDER: &str = "dist";
 
-/// Where it is built, below that: cargo does not see that counts have changed, and would take what it has.
-const BUILD: &str = "build";
-
 pub(crate) fn command(args: Args) -> Outcome {
     args.finish()?;
     let folder = fixture::results_folder(FOLDER)?;
+    // Whatever is made on the way, apart from other builds: cargo does not see that counts have changed.
+    let workshop = folder.join("workshop");
+    fs::create_dir(&workshop)?;
     let host = host()?;
     let profdata = profdata(&host)?;
-    let counts = folder.join("counts");
+    let (counts, profile) = (workshop.join("counts"), workshop.join("counts.profdata"));
     println!("== a binary that counts");
-    let counting = build(&folder, &host, &format!("-Cprofile-generate={}", counts.display()), "release")?;
+    let counting = build(&workshop, &host, &format!("-Cprofile-generate={}", counts.display()))?;
     println!("== at work");
-    work(&counting)?;
+    work(&workshop, &counting)?;
     println!("== the binary");
-    let profile = folder.join("counts.profdata");
     run::run(run::command(profdata).arg("merge").arg("--output").arg(&profile).arg(&counts))?;
-    let built = build(&folder, &host, &format!("-Cprofile-use={}", profile.display()), "released")?;
+    let built = build(&workshop, &host, &format!("-Cprofile-use={}", profile.display()))?;
+    println!("== at work again");
+    work(&workshop, &built)?;
     let released = folder.join("trunkline");
     fs::copy(&built, &released)?;
-    fs::remove_dir_all(&counts)?;
-    fs::remove_dir_all(folder.join(BUILD))?;
+    fs::remove_dir_all(&workshop)?;
     println!("{} is {:.1} MB long", released.display(), fs::metadata(&released)?.len() as f64 / 1e6);
     Ok(())
 }
@@ -57,18 +57,18 @@ fn profdata(host: &str) -> Outcome<PathBuf> {
 }
 
 /// Builds the command with a flag for the compiler, and tells where it is.
-fn build(folder: &Path, host: &str, flag: &str, profile: &str) -> Outcome<PathBuf> {
+///
+/// Counts are found by the names of functions, which tell apart by what settings they were compiled: both binaries are built
+/// with the same ones, or nothing of what was counted would be used, and nobody would say so.
+fn build(workshop: &Path, host: &str, flag: &str) -> Outcome<PathBuf> {
     // With a target named, the flag is for what is shipped alone, and not for what runs while it is built.
     let options =
-        ["--package", "trunkline-cli", "--bin", "trunkline", "--target", host, "--profile", profile];
-    let apart = folder.join(BUILD);
-    let apart = apart.to_str().ok_or("the path of the workspace is not text")?;
+        ["--package", "trunkline-cli", "--bin", "trunkline", "--target", host, "--profile", "released"];
+    let target = workshop.join("target");
+    let target = target.to_str().ok_or("the path of the workspace is not text")?;
     // In this form a flag may have blanks in it.
-    fixture::build_with(
-        &options,
-        "trunkline",
-        &[("CARGO_ENCODED_RUSTFLAGS", flag), ("CARGO_TARGET_DIR", apart)],
-    )
+    let variables = [("CARGO_ENCODED_RUSTFLAGS", flag), ("CARGO_TARGET_DIR", target)];
+    fixture::build_with(&options, "trunkline", &variables)
 }
 
 /// How clients come to the hub: where, and with which revision.
@@ -91,15 +91,15 @@ const CROWDS: [&str; 2] = ["1", "32"];
 /// How many calls each crowd makes.
 const CALLS: &str = "10000";
 
-/// A hub is given this long to leave, and to write down what it counted.
-const LEAVING: Duration = Duration::from_secs(30);
+/// A hub has this long to write down what it counted, behind the half minute that it gives to calls.
+const LEAVING: Duration = Duration::from_secs(60);
 
-/// Has a hub that counts pass on calls of every kind of client to every kind of server.
-fn work(counting: &Path) -> Outcome {
+/// Has a hub pass on calls of every kind of client to every kind of server, each of which checks its answers.
+fn work(workshop: &Path, binary: &Path) -> Outcome {
     let echo = fixture::build_release("trunkline", "--example", "echo")?;
     let client = client()?;
     let behind = Server::start(&echo)?;
-    let config = root().join("target").join(FOLDER).join("trunkline.toml");
+    let config = workshop.join("trunkline.toml");
     let [up, pipe] = SERVERS;
     fs::write(
         &config,
@@ -110,7 +110,7 @@ fn work(counting: &Path) -> Outcome {
         ),
     )?;
     let hub = Server::start_by(|address| {
-        let mut command = run::command(counting);
+        let mut command = run::command(binary);
         command
             .args(["serve", "--log-level", "warn", "--http", &address.to_string(), "--config"])
             .arg(&config);

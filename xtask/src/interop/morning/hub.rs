@@ -81,16 +81,7 @@ impl Hub {
 
     /// Ends it as an operator would and waits.
     pub(super) fn stop(mut self) -> Outcome {
-        run::run(run::command("kill").args(["-TERM", &self.running.id().to_string()]))?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.running.ended()? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(format!("the hub ended with {status}").into()),
-                None if Instant::now() > deadline => return Err("the hub does not end".into()),
-                None => std::thread::sleep(POLL),
-            }
-        }
+        self.running.ask_to_end(PATIENCE).map_err(|error| format!("the hub: {error}").into())
     }
 }
 

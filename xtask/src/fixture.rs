@@ -1,7 +1,7 @@
 //! Builds and starts the fixtures of `conformance/` that the suites are run against.
 
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl Server {
         let mut command = command(address);
         let mut running = Running::start(&mut command)?;
         running
-            .wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())
+            .wait_until(START_LIMIT, || run::is_listening(address))
             .map_err(|error| format!("`{}` did not start: {error}", run::line(&command)))?;
         Ok(Self { running, address })
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::sleep;
@@ -121,6 +122,12 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Tells whether somebody listens at an address.
+pub(crate) fn is_listening(address: SocketAddr) -> bool {
+    // Where nobody does, the system may give a connection the very port that it goes to, and it then reaches itself.
+    TcpStream::connect(address).is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != address))
 }
 
 /// Writes a command the way it would be typed.

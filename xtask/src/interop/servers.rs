@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -237,7 +236,7 @@ fn listen(
         _ => command.args(["--http", &address.port().to_string()]),
     };
     let mut running = Running::start(&mut command)?;
-    running.wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())?;
+    running.wait_until(START_LIMIT, || run::is_listening(address))?;
     let path = if transport == Sse { "/sse" } else { "/mcp" };
     Ok((running, format!("http://{address}{path}")))
 }

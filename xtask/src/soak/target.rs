@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::BufReader;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::thread::sleep;
@@ -35,7 +35,7 @@ impl Target {
         let mut command = run::command(binary);
         command.arg("--http").arg(address.to_string()).args(options).stderr(Stdio::null());
         let mut running = Running::start(&mut command)?;
-        running.wait_until(START_LIMIT, || TcpStream::connect(address).is_ok())?;
+        running.wait_until(START_LIMIT, || run::is_listening(address))?;
         Ok(Self { running, address })
     }
 

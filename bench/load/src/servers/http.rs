@@ -36,7 +36,9 @@ impl HttpServer {
     fn start_command(command: &mut Command, name: &str, address: SocketAddr) -> Result<Self> {
         let mut process = Process::start(command)?;
         let deadline = Instant::now() + START_PATIENCE;
-        while TcpStream::connect(address).is_err() {
+        // Where nobody listens, a connection may be given the very port that it goes to, and then reaches itself.
+        let reaches_another = |stream: TcpStream| stream.local_addr().is_ok_and(|own| own != address);
+        while !TcpStream::connect(address).is_ok_and(reaches_another) {
             if let Some(status) = process.ended()? {
                 bail!("{name} ended at once with {status}; see `--show-server-output`");
             }

@@ -1,13 +1,12 @@
 //! Many callers whose ids and tokens are the same, over several servers of both kinds and both eras.
 
 use std::net::SocketAddr;
-use std::net::TcpStream;
 
 use crate::Done;
 use crate::kills::names;
 use crate::load::of;
 use crate::process::Role;
-use crate::steward::{Steward, free_address, until};
+use crate::steward::{Steward, free_address, until_listening};
 
 const CALLERS: usize = 64;
 
@@ -20,7 +19,7 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
         .map(|name| {
             let address = free_address();
             let role = Role::start(&["upstream", name, &address.to_string()], false);
-            until("the server listens", || TcpStream::connect(address).is_ok());
+            until_listening(address);
             (address, role)
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Servers over HTTP that are killed and started again at the same address while they are called.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::Done;
 use crate::kills::names;
 use crate::load::{during, recovers};
 use crate::process::Role;
-use crate::steward::{Steward, free_address, until};
+use crate::steward::{Steward, free_address, until_listening};
 
 /// How long a server is gone.
 const PAUSE: Duration = Duration::from_millis(3);
@@ -42,6 +42,6 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
 /// Starts a server, and waits until it listens.
 fn started(name: &str, address: SocketAddr) -> Role {
     let role = Role::start(&["upstream", name, &address.to_string()], false);
-    until("the server listens", || TcpStream::connect(address).is_ok());
+    until_listening(address);
     role
 }

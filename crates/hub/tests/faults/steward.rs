@@ -44,7 +44,7 @@ impl Steward {
                 let _ = waiting.send(serde_json::from_str(answer).unwrap());
             }
         });
-        until("the hub listens", || TcpStream::connect(address).is_ok());
+        until_listening(address);
         let id = role.id();
         let (role, orders) = (Mutex::new(role), Mutex::new(orders));
         Self { role, id, address, orders, number: AtomicU64::new(0), waiting }
@@ -120,6 +120,13 @@ impl Steward {
 
 pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Waits for somebody to listen at an address.
+pub(crate) fn until_listening(address: SocketAddr) {
+    // Where nobody does, the system may give a connection the very port that it goes to, and it then reaches itself.
+    let reaches_another = |stream: TcpStream| stream.local_addr().is_ok_and(|own| own != address);
+    until("somebody listens", || TcpStream::connect(address).is_ok_and(reaches_another));
 }
 
 /// Waits for something that must happen.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::lock;
 use super::row::{Row, Rows};
@@ -212,6 +213,9 @@ fn run_group(
     ran
 }
 
+/// A server that listens still does so after this.
+const STAYS: Duration = Duration::from_millis(300);
+
 /// Starts a server that listens, and waits until it does.
 fn listen(
     installed: &Installed<'_>,
@@ -236,7 +240,12 @@ fn listen(
         _ => command.args(["--http", &address.port().to_string()]),
     };
     let mut running = Running::start(&mut command)?;
-    running.wait_until(START_LIMIT, || run::is_listening(address))?;
+    // Several servers start at a time, slowly, and until then the port is anybody's: whoever has it for a moment is not meant.
+    running.wait_until(START_LIMIT, || {
+        let is_there = run::is_listening(address);
+        std::thread::sleep(STAYS);
+        is_there && run::is_listening(address)
+    })?;
     let path = if transport == Sse { "/sse" } else { "/mcp" };
     Ok((running, format!("http://{address}{path}")))
 }

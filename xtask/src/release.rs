@@ -24,15 +24,18 @@ pub(crate) fn command(args: Args) -> Outcome {
     let host = host()?;
     let profdata = profdata(&host)?;
     let (counts, profile) = (workshop.join("counts"), workshop.join("counts.profdata"));
+    println!("== those it works with");
+    let echo = fixture::build_release("trunkline", "--example", "echo")?;
+    let client = client()?;
     println!("== a binary that counts");
     let counting = build(&workshop, &host, &format!("-Cprofile-generate={}", counts.display()))?;
     println!("== at work");
-    work(&workshop, &counting)?;
+    work(&workshop, &counting, &echo, &client)?;
     println!("== the binary");
     run::run(run::command(profdata).arg("merge").arg("--output").arg(&profile).arg(&counts))?;
     let built = build(&workshop, &host, &format!("-Cprofile-use={}", profile.display()))?;
     println!("== at work again");
-    work(&workshop, &built)?;
+    work(&workshop, &built, &echo, &client)?;
     let released = folder.join("trunkline");
     fs::copy(&built, &released)?;
     fs::remove_dir_all(&workshop)?;
@@ -95,10 +98,8 @@ const CALLS: &str = "10000";
 const LEAVING: Duration = Duration::from_secs(60);
 
 /// Has a hub pass on calls of every kind of client to every kind of server, each of which checks its answers.
-fn work(workshop: &Path, binary: &Path) -> Outcome {
-    let echo = fixture::build_release("trunkline", "--example", "echo")?;
-    let client = client()?;
-    let behind = Server::start(&echo)?;
+fn work(workshop: &Path, binary: &Path, echo: &Path, client: &Path) -> Outcome {
+    let behind = Server::start(echo)?;
     let config = workshop.join("trunkline.toml");
     let [up, pipe] = SERVERS;
     fs::write(
@@ -119,7 +120,7 @@ fn work(workshop: &Path, binary: &Path) -> Outcome {
     for (scheme, path, revision) in WAYS {
         for server in SERVERS {
             for clients in CROWDS {
-                let mut crowd = run::command(&client);
+                let mut crowd = run::command(client);
                 crowd.args(["--http", &hub.url(scheme, path), "--revision", revision]);
                 crowd.args(["--tool", &format!("{server}__echo"), "--clients", clients, "--calls", CALLS]);
                 run::output(&mut crowd)?;

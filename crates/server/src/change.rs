@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use trunkline_protocol::{Refusal, emit};
 use trunkline_session::{Principal, SessionId};
 
+use crate::shown_lists::ShownLists;
 use crate::watched::{Watched, WatchedRoom};
 
 /// The tasks that may wait on one subscription.
@@ -33,6 +34,8 @@ pub struct Listener {
 pub struct Filter {
     /// Who is to be told, if that is known.
     pub listener: Option<Listener>,
+    /// What the subscriber was shown of the lists, if that is tracked: a legacy session's is.
+    pub shown: Option<ShownLists>,
     /// Tools come, go or change.
     pub tools: bool,
     /// Prompts come, go or change.
@@ -149,6 +152,19 @@ impl Changes {
         }
     }
 
+    /// Notifies of a list that has changed. A subscriber whose lists are tracked is notified only if it was shown a version of
+    /// the list that is outdated now; every other subscriber that wants to know is notified.
+    pub fn publish_outdated(&self, list: &Change, is_outdated: impl Fn(u64) -> bool) {
+        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        for watcher in watchers {
+            let shown = lock(&watcher.state).filter.shown.clone();
+            let is_told = shown.is_none_or(|shown| shown.version(list).is_some_and(&is_outdated));
+            if is_told {
+                watcher.tell(list, |_| true);
+            }
+        }
+    }
+
     /// Begins a subscription.
     pub fn watch(&self, filter: Filter) -> Subscription {
         let watcher = Arc::new(Watcher::default());
@@ -232,6 +248,11 @@ impl Subscription {
         state.own.push_back(message);
         drop(state);
         self.wake();
+    }
+
+    /// Drops a change of which the subscriber has not been notified yet, since it is about to see the list itself.
+    pub(crate) fn forget(&self, change: &Change) {
+        lock(&self.watcher.state).untold.remove(change);
     }
 
     /// Waits for the next change.
@@ -403,6 +424,30 @@ mod tests {
             "the oldest went, and the change is told too"
         );
         assert_eq!(messages(&other), [Change::Tools.legacy_message()]);
+    }
+
+    #[test]
+    fn tracked_subscribers_are_notified_only_of_outdated_lists_they_were_shown() {
+        let changes = Changes::default();
+        let shown = ShownLists::default();
+        let tracked = changes.watch(Filter { shown: Some(shown.clone()), ..Filter::lists() });
+        let untracked = changes.watch(Filter::lists());
+        let publish = |current: u64| changes.publish_outdated(&Change::Tools, |version| version != current);
+        publish(1);
+        assert_eq!(drain(&tracked), [], "it was shown nothing");
+        assert_eq!(drain(&untracked), [Change::Tools]);
+        shown.set(&Change::Tools, 1);
+        publish(1);
+        assert_eq!(drain(&tracked), [], "it was shown the newest");
+        publish(2);
+        changes.publish_outdated(&Change::Prompts, |_| true);
+        assert_eq!(drain(&tracked), [Change::Tools]);
+        publish(2);
+        tracked.forget(&Change::Tools);
+        assert_eq!(drain(&tracked), [], "it has listed since");
+        shown.assume_all();
+        publish(2);
+        assert_eq!(drain(&tracked), [Change::Tools], "a revived session may have seen anything");
     }
 
     #[test]

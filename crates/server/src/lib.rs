@@ -35,6 +35,7 @@ mod round;
 mod schema;
 mod secret_file;
 mod server;
+mod shown_lists;
 mod shutdown;
 mod state;
 mod tally;
@@ -76,6 +77,7 @@ pub use self::resource::{Asked, FromUri, IntoReadResult, Resource, ResourceTempl
 pub use self::roots::{Sandbox, SandboxError, root_path};
 pub use self::round::{StateKeys, StateKeysError};
 pub use self::server::{Server, ServerHandle};
+pub use self::shown_lists::ShownLists;
 pub use self::shutdown::Shutdown;
 pub use self::state::{State, StateError, Stored};
 pub use self::tool::{IntoToolResult, Tool};

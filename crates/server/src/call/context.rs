@@ -11,6 +11,7 @@ use trunkline_session::{Principal, SessionId, ShortId};
 use super::ask::{self, Ask, AskAll, AskError, Asking};
 use super::caller::Caller;
 use super::shared::Shared;
+use crate::change::Change;
 use crate::server::ServerHandle;
 
 /// What a handler knows of its caller, and its ways back to it.
@@ -46,6 +47,14 @@ impl Context {
     /// done, and this context must not be used.
     pub fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
         self.shared.with_caller(read)
+    }
+
+    /// Notes that the result of this call shows one of the handler's lists, in a version that the handler gives a number from 1
+    /// on. A legacy session is notified by [`Changes::publish_outdated`](crate::Changes::publish_outdated) of what it was shown.
+    pub fn note_listed(&self, list: &Change, version: u64) {
+        if let Some(session) = self.shared.surroundings().session() {
+            session.note_listed(list, version);
+        }
     }
 
     /// Returns whom the request belongs to.

@@ -3,10 +3,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_session::{SessionId, SessionRecord};
 
-use crate::change::Subscription;
+use crate::change::{Change, Subscription};
 use crate::core::Core;
 use crate::env::Env;
 use crate::roots::{SessionRoots, introduced};
+use crate::shown_lists::ShownLists;
 use crate::state::{OwnBags, States};
 
 /// What a call can reach beyond its own request.
@@ -40,6 +41,8 @@ pub(crate) struct SessionKeep {
     pub(crate) bags: OwnBags,
     pub(crate) roots: SessionRoots,
     pub(crate) env: Env,
+    /// What the client was shown of the handler's lists.
+    pub(crate) shown: ShownLists,
     /// What tells the client of changes, once something does.
     voice: Mutex<Weak<Subscription>>,
 }
@@ -56,12 +59,22 @@ impl SessionKeep {
             bags: OwnBags::new(record.id, bag, core.states.clone()),
             roots: SessionRoots::new(client.roots(), core.roots_on_demand, introduced),
             env,
+            shown: ShownLists::default(),
             voice: Mutex::default(),
         }
     }
 
     pub(crate) fn speak_through(&self, voice: &Arc<Subscription>) {
         *self.voice.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(voice);
+    }
+
+    /// Notes that the client is shown a list, of which it needs no notification any more.
+    pub(crate) fn note_listed(&self, list: &Change, version: u64) {
+        let voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(voice) = voice {
+            voice.forget(list);
+        }
+        self.shown.set(list, version);
     }
 
     /// Says something to the client outside of any call. One that listens to nothing does not hear it.

@@ -124,6 +124,7 @@ impl Sessions {
         // What came in headers was never stored, so that a client of a revived session has to bring it again.
         let keep = SessionKeep::new(&self.core, &record, Env::NONE, None);
         keep.roots.refresh();
+        keep.shown.assume_all();
         let session = Arc::new(LiveSession::new(record, keep, now));
         // A client that comes back has said so to whoever opened the session.
         session.confirm();

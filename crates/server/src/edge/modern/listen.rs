@@ -29,6 +29,7 @@ impl Listen {
         let offered = core.handler.capabilities();
         Ok(Filter {
             listener: None,
+            shown: None,
             tools: asked.tools && offered.tools.is_some(),
             prompts: asked.prompts && offered.prompts.is_some(),
             resources: asked.resources && offered.resources.is_some(),
@@ -149,7 +150,7 @@ fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
-        listener: None,
+        ..Filter::default()
     };
     if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

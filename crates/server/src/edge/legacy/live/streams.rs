@@ -77,7 +77,8 @@ impl LiveSession {
         if let Some(watch) = &self.lock().watch {
             return watch.clone();
         }
-        let fresh = Arc::new(handler.watch(Filter { listener: Some(self.listener()), ..Filter::lists() }));
+        let (listener, shown) = (Some(self.listener()), Some(self.keep.shown.clone()));
+        let fresh = Arc::new(handler.watch(Filter { listener, shown, ..Filter::lists() }));
         let watch = self.lock().watch.get_or_insert(fresh).clone();
         self.keep.speak_through(&watch);
         watch

@@ -1,0 +1,58 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::change::Change;
+
+/// The version of a list that was shown to a client before it is known which one it was.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Which version of each list a legacy session was shown last, so that it is notified only of changes to what it has seen.
+///
+/// Clones share what they know. Versions are the handler's own numbers, and begin with 1.
+#[derive(Clone, Debug, Default)]
+pub struct ShownLists(Arc<Versions>);
+
+#[derive(Debug, Default)]
+struct Versions {
+    tools: AtomicU64,
+    prompts: AtomicU64,
+    resources: AtomicU64,
+}
+
+impl ShownLists {
+    /// Returns the version that was shown, if any was. What is not a list has none.
+    pub(crate) fn version(&self, list: &Change) -> Option<u64> {
+        Some(self.slot(list)?.load(Ordering::Acquire)).filter(|version| *version != 0)
+    }
+
+    pub(crate) fn set(&self, list: &Change, version: u64) {
+        if let Some(slot) = self.slot(list) {
+            slot.store(version, Ordering::Release);
+        }
+    }
+
+    /// Assumes that every list was shown, in a version that nothing is known of.
+    pub(crate) fn assume_all(&self) {
+        for list in [Change::Tools, Change::Prompts, Change::Resources] {
+            self.set(&list, UNKNOWN);
+        }
+    }
+
+    fn slot(&self, list: &Change) -> Option<&AtomicU64> {
+        match list {
+            Change::Tools => Some(&self.0.tools),
+            Change::Prompts => Some(&self.0.prompts),
+            Change::Resources => Some(&self.0.resources),
+            Change::Updated(_) => None,
+        }
+    }
+}
+
+/// Two are equal if they are of one session.
+impl PartialEq for ShownLists {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ShownLists {}

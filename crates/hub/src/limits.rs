@@ -3,9 +3,13 @@ use std::time::Duration;
 /// The bounds within which a hub deals with its servers. Each field says its default and what it costs.
 #[derive(Clone, Debug)]
 pub struct HubLimits {
-    /// How long the first lists wait for servers that were never listed. Default 15 s; a server that takes longer is left
-    /// out until it is ready, and then whoever watches is told. Servers that come after the first lists delay none.
+    /// How long a list waits for servers that have not listed what they have for its caller. Default 2 s; a server that takes
+    /// longer is left out until it is ready, and then clients are notified. Servers that are added later delay no list.
     pub first_lists_within: Duration,
+    /// How long a call waits for its server to list what it has, if it never did. Default 15 s; then the call fails.
+    pub first_call_within: Duration,
+    /// How long changes of lists are gathered before clients are notified of them. Default 250 ms.
+    pub announce_after: Duration,
     /// How long a server may take to list what it offers. Default 30 s.
     pub catalogue_within: Duration,
     /// The largest message of a server. Default 4 MiB; a server can make us hold this much once per connection and call.
@@ -50,7 +54,9 @@ pub struct HubLimits {
 impl Default for HubLimits {
     fn default() -> Self {
         Self {
-            first_lists_within: Duration::from_secs(15),
+            first_lists_within: Duration::from_secs(2),
+            first_call_within: Duration::from_secs(15),
+            announce_after: Duration::from_millis(250),
             catalogue_within: Duration::from_secs(30),
             message_bytes: 4 << 20,
             list_items: 10_000,

@@ -63,7 +63,7 @@ impl Hub {
             if changed.effect == Effect::Keep {
                 old.reconfigure(changed.after.clone());
                 if inner.is_asked() {
-                    old.want_late();
+                    old.want();
                 }
                 next.push((place(changed.after), old.clone()));
             } else {
@@ -93,7 +93,7 @@ impl Hub {
         let server =
             Upstream::new(config.clone(), inner.options.clone(), inner.id.clone(), before, inner.listener());
         if self.inner.is_asked() {
-            server.want_late();
+            server.want();
         }
         server
     }

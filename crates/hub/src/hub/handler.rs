@@ -9,6 +9,7 @@ use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
 use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, Subscription};
 
+use super::lists::input_of;
 use super::route::{Answer, Routed};
 use super::{Hub, Inner, SpeaksFor};
 use crate::registry::Owner;
@@ -48,33 +49,21 @@ impl Handler for Hub {
     }
 
     fn call(&self, call: Call) -> Answer {
-        let registry = self.inner.registry();
-        match self.inner.route(&registry, call) {
+        let views = self.inner.views.load();
+        match self.inner.route(views.for_call(|| input_of(&call)), call) {
             Routed::Answer(answer) => answer,
             Routed::Unknown(call, refusal) => {
-                let unlisted = self.inner.unlisted_for(&call);
-                if unlisted.is_empty() {
+                let candidates = self.inner.candidates(&call);
+                if candidates.is_empty() {
                     return self.inner.unknown(call, refusal);
                 }
                 let inner = self.inner.clone();
-                Box::pin(async move {
-                    inner.learn(&unlisted, &call).await;
-                    let registry = inner.registry();
-                    let routed = inner.route(&registry, call);
-                    drop(registry);
-                    match routed {
-                        Routed::Answer(answer) => answer.await,
-                        // Who cannot be listed now is left out, and hurts nobody else.
-                        Routed::Unlisted(call, _) => inner.list(&call),
-                        Routed::Unknown(call, refusal) => inner.unknown(call, refusal).await,
-                    }
-                })
+                Box::pin(async move { inner.find_owner(candidates, call, refusal).await })
             }
-            Routed::Unlisted(call, unlisted) => {
+            Routed::Incomplete(call) => {
                 let inner = self.inner.clone();
                 Box::pin(async move {
-                    inner.learn(&unlisted, &call).await;
-                    // Who came meanwhile is told of later.
+                    inner.complete_for(&call).await;
                     inner.list(&call)
                 })
             }

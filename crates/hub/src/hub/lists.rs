@@ -11,9 +11,10 @@ use trunkline_protocol::{Members, Method, Raw, Refusal};
 use trunkline_server::listing::{ListKind, page};
 use trunkline_server::{Call, Outcome};
 
-use super::{Inner, Snapshot, SpeaksFor};
+use super::{Inner, Snapshot};
+use crate::registry::Differs;
 use crate::trail::Trail;
-use crate::upstream::{Party, Upstream};
+use crate::upstream::{InputSet, ListingState, Lists, Party, Upstream};
 
 /// The items of one page.
 const PAGE: usize = 1000;
@@ -29,56 +30,57 @@ impl Inner {
         self.is_asked.store(true, Ordering::Release);
     }
 
-    /// Returns the servers of which it is not known what they offer, although somebody asks.
-    pub(super) fn unlisted(&self) -> Vec<Arc<Upstream>> {
-        self.servers().into_iter().filter(|server| server.is_unlisted()).collect()
-    }
-
-    /// Returns the servers of which it is not known what they offer to this caller.
-    ///
-    /// Many servers are not all connected to again for a caller that can be asked more than those before; what they have for
-    /// it is learnt when it calls them. Who stands in for one server shows what that would show.
-    pub(super) fn unlisted_for(&self, call: &Call) -> Vec<Arc<Upstream>> {
-        let unlisted = self.unlisted();
-        if !unlisted.is_empty() || self.speaks_for == SpeaksFor::Itself {
-            return unlisted;
-        }
-        let party = Party::of(&call.context);
-        self.servers().into_iter().filter(|server| server.shows_less_than(&party)).collect()
-    }
-
-    /// Waits until it is known what servers offer, for as long as the first lists may take.
-    pub(super) async fn learn(&self, unlisted: &[Arc<Upstream>], call: &Call) {
+    /// Waits until every server has listed what it has for a caller, for as long as a list may wait; what takes longer is learnt
+    /// in the background.
+    pub(super) async fn complete_for(&self, call: &Call) {
         let roots = call.context.known_roots().await;
         let party = Party::of(&call.context).with_roots(roots);
-        let stands_in = self.speaks_for == SpeaksFor::ItsServer;
-        let learning = join_all(unlisted.iter().map(|server| async {
-            server.first_listing(Some(&party)).await;
-            if stands_in {
-                server.listing_for(&party).await;
-            }
-        }));
+        let caller = party.input();
+        let servers = self.servers();
+        servers.iter().for_each(|server| server.begin_learning(&party));
+        let is_missing = |server: &&Arc<Upstream>| server.listing_state(caller) == ListingState::Missing;
+        let missing: Vec<_> = servers.iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let learning = join_all(missing.iter().map(|server| server.learned(caller)));
         // Hubs that are behind each other wait each for the next, and the first has to hear of the last in time; if they are
         // in a circle, they wait for each other.
         let asks_for_hub = !Trail::of(call.params().meta.as_ref()).is_empty();
         let within = self.options.limits.first_lists_within / if asks_for_hub { 3 } else { 1 };
-        if timeout(within, learning).await.is_err() {
-            unlisted.iter().for_each(|server| server.is_late());
-        }
-        if stands_in {
-            unlisted.iter().for_each(|server| server.is_late_for(&party));
-            // Whoever asked is not to see an older snapshot than the one that was waited for.
-            self.rebuild();
-        }
+        let _ = timeout(within, learning).await;
+        // Clients are notified of what comes later.
+        missing.iter().filter(|server| is_missing(server)).for_each(|server| server.set_late(caller));
     }
 
-    /// Answers a list. Another hub is told on each item that it came through this one.
+    /// Reports whether every server has listed what it has for a caller.
+    pub(super) fn is_complete_for(&self, caller: InputSet) -> bool {
+        self.servers().iter().all(|server| server.listing_state(caller) == ListingState::Current)
+    }
+
+    /// Answers a list from what the caller's view has. Items for another hub say that they came through this one.
     pub(super) fn list(&self, call: &Call) -> Result<Outcome, Refusal> {
+        let caller = input_of(call);
+        let view = self.view_of(caller);
+        // What counts is the first page; and templates have no notification of their own.
+        if call.params().get("cursor").is_none() && call.method != Method::TemplatesList {
+            let (list, version) = view.versions.of(call.method);
+            call.context.note_listed(&list, version);
+            if self.view_of(caller).versions != view.versions {
+                // It has changed before this was noted, so that the notification may have passed the client by.
+                self.announcements.add(Differs::ALL, Lists::NONE);
+            }
+        }
         match Trail::of(call.params().meta.as_ref()).is_empty() {
-            true => list(&self.registry(), call, |item, _| item),
-            false => list(&self.registry(), call, |item, meta| Trail::of(meta).mark(item, &self.id)),
+            true => list(&view.registry, call, |item, _| item),
+            false => list(&view.registry, call, |item, meta| Trail::of(meta).mark(item, &self.id)),
         }
     }
+}
+
+/// Returns what the caller of a request can be asked.
+pub(super) fn input_of(call: &Call) -> InputSet {
+    call.context.with_caller(|caller| InputSet::of(&caller.capabilities()))
 }
 
 /// Answers a list from a snapshot, each item as it is to be shown.

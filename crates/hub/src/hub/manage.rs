@@ -56,7 +56,7 @@ impl Hub {
             return Ok(Toggled::AsItWas);
         }
         if self.inner.is_asked() {
-            server.want_late();
+            server.want();
         }
         self.inner.rebuild();
         Ok(Toggled::Changed)

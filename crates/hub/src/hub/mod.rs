@@ -1,5 +1,6 @@
 //! The hub: servers by their names, what they offer together, and what can be done to them while it runs.
 
+mod announce;
 mod apply;
 mod bridge;
 mod handler;
@@ -8,6 +9,8 @@ mod manage;
 mod resource_tools;
 mod route;
 mod seen;
+mod unlisted;
+mod views;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -24,14 +27,16 @@ use trunkline_protocol::Method;
 use trunkline_server::{Change, Changes, Listener};
 use trunkline_session::Principal;
 
+use self::announce::Announcements;
 pub use self::apply::Applied;
 pub use self::manage::{ManageError, Switch, Toggled};
 use self::seen::Seen;
+use self::views::{ListVersions, VersionCounter, View, Views};
 use crate::names::Collision;
 use crate::options::HubOptions;
-use crate::registry::{Owner, Registry, ToolTarget};
+use crate::registry::{Differs, Owner, Registry, ToolTarget};
 use crate::trail::HubId;
-use crate::upstream::{Lists, Told, Upstream};
+use crate::upstream::{InputSet, Lists, Told, Upstream};
 
 /// Many servers behind one.
 ///
@@ -50,12 +55,14 @@ pub(crate) struct Inner {
     pub(crate) id: HubId,
     /// In the order of the configuration.
     servers: RwLock<Vec<Arc<Upstream>>>,
-    registry: ArcSwap<Snapshot>,
+    views: ArcSwap<Views>,
+    versions: VersionCounter,
     /// Held by whoever makes the next snapshot, so that no older one replaces a newer one; never while a call runs.
     rebuilding: Mutex<()>,
     /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
     applying: Mutex<()>,
     changes: Changes,
+    announcements: Arc<Announcements>,
     /// Told when somebody else may have a resource that is watched, or one is watched in vain.
     rewatch: Arc<Notify>,
     /// What servers pointed at in their results.
@@ -91,10 +98,12 @@ impl Hub {
             options: Arc::new(options),
             id: HubId::random(),
             servers: RwLock::default(),
-            registry: ArcSwap::default(),
+            views: ArcSwap::default(),
+            versions: VersionCounter::default(),
             rebuilding: Mutex::default(),
             applying: Mutex::default(),
             changes: Changes::default(),
+            announcements: Arc::default(),
             rewatch: Arc::default(),
             is_asked: AtomicBool::new(false),
             speaks_for,
@@ -102,6 +111,8 @@ impl Hub {
         });
         let tending = tend_watches(Arc::downgrade(&inner), inner.changes.clone());
         inner.tasks().push(tokio::spawn(tending).abort_handle());
+        let publishing = announce::publish_changes(Arc::downgrade(&inner));
+        inner.tasks().push(tokio::spawn(publishing).abort_handle());
         Self { inner }
     }
 
@@ -130,8 +141,9 @@ impl Hub {
 }
 
 impl Inner {
-    pub(crate) fn registry(&self) -> Guard<Arc<Snapshot>> {
-        self.registry.load()
+    /// Returns what all callers see together, for whatever does not depend on a caller.
+    pub(crate) fn registry(&self) -> Arc<Snapshot> {
+        self.views.load().union.clone()
     }
 
     pub(crate) fn servers(&self) -> Vec<Arc<Upstream>> {
@@ -151,36 +163,42 @@ impl Inner {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a new snapshot of what is offered, and tells whoever watches what is different.
+    /// Makes new snapshots of what is offered, and has clients notified of what is different.
     fn rebuild(&self) {
         self.rebuild_after(Lists::NONE);
     }
 
-    /// The same, after a server has told of changes itself: who speaks for it passes that on, whether it is so or not.
+    /// The same, after a server has announced changes itself.
     fn rebuild_after(&self, announced: Lists) {
-        let differs = {
-            let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
-            let offers: Vec<_> = self.servers().iter().filter_map(Upstream::offer).collect();
-            let next = Registry::build(&self.options.names, self.options.resource_tools, &offers);
-            let before = self.registry.load();
-            let differs = next.differs(&before);
-            for collision in next.collisions.iter().filter(|known| !before.collisions.contains(known)) {
-                tracing::warn!("{collision}");
-            }
-            self.registry.store(Arc::new(next));
-            differs
-        };
+        let different = self.rebuild_views(None);
         self.rewatch.notify_one();
-        let announced = match self.speaks_for {
-            SpeaksFor::ItsServer => announced,
-            SpeaksFor::Itself => Lists::NONE,
-        };
-        let told = [
-            (differs.tools || announced.tools, Change::Tools),
-            (differs.prompts || announced.prompts, Change::Prompts),
-            (differs.resources || announced.resources, Change::Resources),
-        ];
-        told.iter().filter(|(is_told, _)| *is_told).for_each(|(_, change)| self.changes.publish(change));
+        self.announcements.add(different, announced);
+    }
+
+    /// Makes new snapshots, also for callers with capabilities that were not served before.
+    fn rebuild_views(&self, added: Option<InputSet>) -> Differs {
+        let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.views.load();
+        let (next, different) = before.rebuilt(&self.servers(), &self.options, added, &self.versions);
+        let known = &before.union.collisions;
+        for collision in next.union.collisions.iter().filter(|collision| !known.contains(collision)) {
+            tracing::warn!("{collision}");
+        }
+        self.views.store(Arc::new(next));
+        different
+    }
+
+    /// Returns what callers with these capabilities see.
+    fn view_of(&self, caller: InputSet) -> View {
+        if let Some(view) = self.views.load().of(caller) {
+            return view.clone();
+        }
+        let different = self.rebuild_views(Some(caller));
+        self.announcements.add(different, Lists::NONE);
+        let views = self.views.load();
+        // Views are never taken away, so that it is there.
+        let union = || View { registry: views.union.clone(), versions: ListVersions::default() };
+        views.of(caller).cloned().unwrap_or_else(union)
     }
 
     /// Has what is watched watched by whoever has it, and by nobody else; returns when to look again.
@@ -254,6 +272,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
         tasks.drain(..).for_each(|task| task.abort());
+        self.servers().iter().for_each(|server| server.abort_tasks());
     }
 }
 

@@ -6,6 +6,7 @@ use trunkline_protocol::codec::Reply;
 use trunkline_protocol::{Method, Raw, Refusal, shorten};
 use trunkline_server::{BoxFuture, Call, Outcome};
 
+use super::lists::input_of;
 use super::{Inner, Snapshot, resource_tools};
 use crate::registry::{Owner, ToolTarget};
 use crate::relay::{Errand, Wanted, relay};
@@ -19,8 +20,8 @@ pub(super) enum Routed {
     Answer(Answer),
     /// To nobody whom we know of.
     Unknown(Call, Refusal),
-    /// To nobody, but it wants a list on which these are missing.
-    Unlisted(Call, Vec<Arc<Upstream>>),
+    /// It asks for a list that is not complete for its caller.
+    Incomplete(Call),
 }
 
 impl Inner {
@@ -37,12 +38,9 @@ impl Inner {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
                 self.note_asked();
-                // Whoever was never listed is waited for, and then the list is whole.
-                let unlisted = self.unlisted_for(&call);
-                match unlisted.is_empty() {
-                    // The newest snapshot, which has everybody who is listed by now.
+                match self.is_complete_for(input_of(&call)) {
                     true => Routed::Answer(ready(self.list(&call))),
-                    false => Routed::Unlisted(call, unlisted),
+                    false => Routed::Incomplete(call),
                 }
             }
             Method::PromptsGet => self.get_prompt(registry, call),

@@ -91,6 +91,17 @@ impl NameTemplate {
         Made { text: format!("{before}{server}{between}{item}{after}_{digest}"), exact: false }
     }
 
+    /// Reports whether an item of a server could have a name, without knowing what the server has.
+    pub(crate) fn may_be_of(&self, server: &str, name: &str) -> bool {
+        let Form::Composed { before, between, after } = &self.0 else { return true };
+        let server = legal(server);
+        let room = LONGEST - before.len() - between.len() - after.len() - DIGEST - 1;
+        let Some(rest) = name.strip_prefix(&**before) else { return false };
+        let is_whole = rest.strip_prefix(&*server).is_some_and(|rest| rest.starts_with(&**between));
+        // Where name and server are long together, the server's part is shortened, to half of the room at least.
+        is_whole || (server.len() > room / 2 && rest.starts_with(head(&server, room / 2)))
+    }
+
     /// Makes a name that tells an item apart from others for which the template makes the same one.
     pub(super) fn make_distinct(&self, server: &str, item: &str) -> Option<String> {
         if self.0 == Form::Untouched {

@@ -127,6 +127,19 @@ pub(crate) struct Differs {
     pub(crate) resources: bool,
 }
 
+impl Differs {
+    pub(crate) const ALL: Self = Self { tools: true, prompts: true, resources: true };
+
+    /// Returns the lists that are different here or there.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
+}
+
 fn differ<T>(now: &Named<T>, before: &Named<T>, same: impl Fn(&T, &T) -> bool) -> bool {
     now.len() != before.len()
         || now.iter().zip(before).any(|((name, entry), (other, old))| name != other || !same(entry, old))

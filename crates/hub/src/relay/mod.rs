@@ -23,6 +23,7 @@ pub(crate) use self::errand::{Errand, Wanted};
 use self::gap::Ends;
 use self::journey::Journey;
 use self::resume::Resume;
+pub(crate) use self::translate::not_listed_refusal;
 use self::translate::{Place, as_answer, error_answer, unavailable_refusal};
 use crate::upstream::{Caller, Lease, Party, Unavailable, Upstream};
 

@@ -52,6 +52,18 @@ fn failed(server: &ServerName, reason: &str, problem: &str, is_retryable: bool) 
     Refusal::INTERNAL.because(message).with_data(data.into_raw())
 }
 
+/// Says that a server has not listed what it has within what a call may wait. Why it failed is for its operator to read.
+pub(crate) fn not_listed_refusal(server: &ServerName, has_failed: bool) -> Refusal {
+    match has_failed {
+        true => {
+            failed(server, "unreachable", "unavailable: it could not be connected to; try again later", true)
+        }
+        false => {
+            failed(server, "starting", "is still starting and has not listed what it has; try again", true)
+        }
+    }
+}
+
 /// Says why there is no connection.
 pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &Unavailable) -> Refusal {
     let (reason, is_retryable) = match unavailable {

@@ -8,13 +8,11 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
 use super::input::InputSet;
+use super::listings::Listings;
 use super::party::Place;
 use super::roots::RootsDigest;
 use super::state::{Failure, Known, State, Unavailable};
 use crate::registry::Catalogue;
-
-/// Listings that are kept of one server, for clients that can do different things; beyond it the oldest goes.
-const MOST_LISTINGS: usize = 8;
 
 /// Everything about a server that changes while it runs. The lock around it is held for a few instructions at a time.
 #[derive(Debug)]
@@ -30,20 +28,12 @@ pub(super) struct Desk {
     pub(super) failure: Option<Failure>,
     /// Whether anybody has asked for what the server offers.
     pub(super) is_wanted: bool,
-    /// Whether the first lists went out without the server, so that they need not wait for it again.
-    pub(super) is_late: bool,
-    /// The clients to whom lists went out although it was not learnt what is there for them.
-    late_for: Vec<InputSet>,
     /// Whether the last connection ended because nobody used it, so that there need not be another.
     pub(super) is_resting: bool,
-    /// What it offers to clients that can do this.
-    listings: Vec<(InputSet, Arc<Catalogue>)>,
-    /// All of it together.
-    pub(super) catalogue: Option<Arc<Catalogue>>,
+    /// What it offers.
+    pub(super) listings: Listings,
     /// Whether that is in the registry, so that lists have it.
     pub(super) is_shown: bool,
-    /// Whether that is still what the predecessor offered.
-    pub(super) is_inherited: bool,
     pub(super) starts: u64,
     attempts_made: u64,
 }
@@ -89,13 +79,9 @@ impl Desk {
             backoff: Backoff::default(),
             failure: None,
             is_wanted: false,
-            is_late: false,
-            late_for: Vec::new(),
             is_resting: false,
-            listings: Vec::new(),
-            catalogue: None,
+            listings: Listings::default(),
             is_shown: false,
-            is_inherited: false,
             starts: 0,
             attempts_made: 0,
         }
@@ -103,10 +89,9 @@ impl Desk {
 
     /// Takes over what the predecessor offered, so that there is no moment without it, and learns soon what is different.
     pub(super) fn inherit(&mut self, before: &Self) {
-        self.catalogue.clone_from(&before.catalogue);
-        self.is_inherited = self.catalogue.is_some();
-        self.is_shown = self.is_inherited;
-        self.is_wanted = before.is_wanted || self.is_inherited;
+        self.listings.inherit(&before.listings);
+        self.is_shown = self.listings.is_provisional();
+        self.is_wanted = before.is_wanted || self.is_shown;
     }
 
     /// Refuses a call that cannot be made at all.
@@ -168,23 +153,15 @@ impl Desk {
     }
 
     /// Takes over a listing; reports whether what is offered is different now.
-    pub(super) fn take_catalogue(&mut self, input: InputSet, listed: Catalogue) -> bool {
-        // Whoever can do more is shown at least as much, so that older listings for less have nothing to add.
-        self.listings.retain(|(known, _)| !input.covers(*known));
-        if self.listings.len() >= MOST_LISTINGS {
-            self.listings.remove(0);
+    pub(super) fn take_catalogue(&mut self, shown: InputSet, listed: Catalogue) -> bool {
+        let is_different = self.listings.store(shown, listed);
+        if is_different {
+            // What has changed for one may have changed for all, and only a connection says whether it did.
+            let connected: Vec<_> = self.usable().map(|connection| connection.input).collect();
+            self.listings.retain(|known| known == shown || connected.contains(&known));
         }
-        self.listings.push((input, Arc::new(listed)));
-        let mut newest_first = self.listings.iter().rev().map(|(_, catalogue)| catalogue);
-        let newest = newest_first.next().map(|first| Catalogue::clone(first)).unwrap_or_default();
-        let whole = newest_first.fold(newest, |whole, older| whole.and(older));
-        let is_different = self.catalogue.as_deref() != Some(&whole);
-        self.catalogue = Some(Arc::new(whole));
-        if std::mem::take(&mut self.is_inherited) {
-            // What the registry has is still the predecessor's.
-            self.is_shown = false;
-        }
-        self.is_late = false;
+        // Lists are answered from the registry, which does not have it yet.
+        self.is_shown &= !is_different;
         is_different
     }
 
@@ -192,41 +169,13 @@ impl Desk {
     pub(super) fn fail(&mut self, failure: Failure) -> bool {
         self.failure = Some(failure);
         self.is_resting = false;
-        let lost_offers = self.disinherit();
-        // Whoever asks for lists need not wait for what is not there.
-        self.is_late = self.catalogue.is_none();
-        lost_offers
-    }
-
-    /// Forgets what the predecessor offered, since this one does not come up; reports whether there was anything.
-    fn disinherit(&mut self) -> bool {
-        if std::mem::take(&mut self.is_inherited) {
-            (self.catalogue, self.is_shown) = (None, false);
-            return true;
+        let is_less = self.listings.drop_provisional();
+        self.is_shown &= !is_less;
+        if self.listings.is_empty() {
+            // Lists do not wait for what is not there.
+            self.listings.set_late_for_all();
         }
-        false
-    }
-
-    /// Reports whether it is known, or will not be soon, what is there for clients that can do this.
-    pub(super) fn is_listed_for(&self, input: InputSet) -> bool {
-        self.late_for.contains(&input) || self.listings.iter().any(|(known, _)| known.covers(input))
-    }
-
-    /// Notes that lists need not wait for what is there for clients that can do this.
-    pub(super) fn is_late_for(&mut self, input: InputSet) {
-        if !self.is_listed_for(input) {
-            self.late_for.push(input);
-        }
-    }
-
-    /// Returns the catalogue that a listing for these capabilities replaces.
-    pub(super) fn listing_for(&self, input: InputSet) -> Option<Arc<Catalogue>> {
-        self.listings.iter().find(|(known, _)| *known == input).map(|(_, catalogue)| catalogue.clone())
-    }
-
-    /// Returns what counts on where a listing for these capabilities fails: the one before, or the predecessor's.
-    pub(super) fn listing_before(&self, input: InputSet) -> Option<Arc<Catalogue>> {
-        self.listing_for(input).or_else(|| self.catalogue.clone().filter(|_| self.is_inherited))
+        is_less
     }
 
     pub(super) fn state(&self) -> State {

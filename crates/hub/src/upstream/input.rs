@@ -76,6 +76,27 @@ impl InputSet {
     pub(crate) fn covers(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// Returns how many capabilities are in both sets.
+    pub(crate) fn shared_with(self, other: Self) -> u32 {
+        (self.0 & other.0).count_ones()
+    }
+
+    /// Writes the set as a number, for the file of listings.
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Reads a set back; bits that mean nothing here are dropped.
+    pub(crate) fn from_bits(bits: u8) -> Self {
+        Self(bits & (FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS))
+    }
+
+    /// Returns every set that can be made of this one.
+    #[cfg(test)]
+    pub(crate) fn subsets(self) -> Vec<Self> {
+        (0..=self.0).map(Self).filter(|set| self.covers(*set)).collect()
+    }
 }
 
 /// Answers what a server asks outside of any call that could be asked: as far as it is known, and else not at all.

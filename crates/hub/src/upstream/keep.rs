@@ -1,4 +1,4 @@
-//! The task that keeps a server connected which should be, and what waits for the first listing.
+//! The task that keeps a server connected which should be, and connecting by hand.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,8 +10,7 @@ use trunkline_config::Start;
 
 use super::Upstream;
 use super::desk::{Desk, Phase};
-use super::input::InputSet;
-use super::party::{Party, Place};
+use super::party::Place;
 
 pub(super) fn spawn(upstream: &Arc<Upstream>) -> AbortHandle {
     let keeping = keep(Arc::downgrade(upstream), upstream.pulse.subscribe());
@@ -55,90 +54,8 @@ impl Upstream {
     /// because it is not known yet what it offers. Whoever watches resources sees to it by itself.
     fn should_be_connected(&self, desk: &Desk) -> bool {
         let is_eager = self.config.load().start == Start::Eager && !desk.is_resting;
-        let is_unknown = desk.is_wanted && (desk.catalogue.is_none() || desk.is_inherited);
+        let is_unknown = desk.is_wanted && desk.listings.is_empty();
         desk.offers() && (is_eager || is_unknown)
-    }
-
-    /// Waits until what the server offers is known, or it is certain that it will not be soon.
-    pub(crate) async fn first_listing(self: &Arc<Self>, party: Option<&Party>) {
-        let mut pulse = self.pulse.subscribe();
-        loop {
-            if self.is_settled(party) || pulse.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Reports whether there is nothing to wait for; begins to connect where nobody has.
-    fn is_settled(self: &Arc<Self>, party: Option<&Party>) -> bool {
-        let share = self.config.load().share;
-        let mut desk = self.lock();
-        if !desk.offers() || desk.is_shown || desk.is_late {
-            return true;
-        }
-        desk.is_wanted = true;
-        if desk.usable().next().is_some() || !desk.attempts.is_empty() {
-            return false;
-        }
-        if desk.left_alone(Instant::now()).is_some() {
-            return true;
-        }
-        let place = match party {
-            Some(party) => party.place(share, desk.known.as_deref()),
-            None => Place::nobodys(),
-        };
-        drop(self.start(&mut desk, place, party));
-        drop(desk);
-        self.beat();
-        false
-    }
-
-    /// Notes that the first lists went out without the server.
-    pub(crate) fn is_late(&self) {
-        let mut desk = self.lock();
-        desk.is_late = !desk.is_shown;
-    }
-
-    /// Reports whether it is not known yet what the server offers, although it should be.
-    pub(crate) fn is_unlisted(&self) -> bool {
-        let desk = self.lock();
-        desk.offers() && !desk.is_shown && !desk.is_late
-    }
-
-    // For one caller.
-
-    /// Reports whether what the server offers was learnt for clients that can be asked less than this one, so that there may
-    /// be more for it.
-    pub(crate) fn shows_less_than(&self, party: &Party) -> bool {
-        let input = self.input_of(party);
-        let desk = self.lock();
-        desk.offers() && desk.is_shown && !desk.is_listed_for(input)
-    }
-
-    /// Waits until it is known what the server offers to somebody, or there is no connection for them.
-    pub(crate) async fn listing_for(self: &Arc<Self>, party: &Party) {
-        if !self.shows_less_than(party) {
-            return;
-        }
-        let mut pulse = self.pulse.subscribe();
-        let Ok(lease) = self.lease(party).await else { return };
-        let listed = pulse.wait_for(|_| !self.shows_less_than(party));
-        tokio::select! {
-            // The sender is `self`, so that this waits and never fails.
-            _ = listed => {}
-            _ = lease.client().closed() => {}
-        }
-    }
-
-    /// Notes that lists went out to somebody without what may be there for them.
-    pub(crate) fn is_late_for(&self, party: &Party) {
-        let input = self.input_of(party);
-        self.lock().is_late_for(input);
-    }
-
-    fn input_of(&self, party: &Party) -> InputSet {
-        let known = self.known();
-        party.place(self.config.load().share, known.as_deref()).input
     }
 
     // By hand.
@@ -153,7 +70,7 @@ impl Upstream {
                 desk.phase = Phase::Open;
             }
             desk.backoff.forget();
-            desk.is_late = false;
+            desk.listings.forget_late();
         });
         self.connect_now().await
     }
@@ -183,7 +100,7 @@ impl Upstream {
         let mut pulse = self.pulse.subscribe();
         let listed = pulse.wait_for(|_| {
             let desk = self.lock();
-            (desk.is_shown && !desk.is_inherited) || desk.usable().next().is_none()
+            (desk.is_shown && !desk.listings.is_empty()) || desk.usable().next().is_none()
         });
         let _ = tokio::time::timeout(self.options.limits.catalogue_within, listed).await;
     }

@@ -37,7 +37,7 @@ impl Lists {
     }
 
     /// Returns these and others.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
             prompts: self.prompts || other.prompts,

@@ -119,7 +119,7 @@ impl Again {
         announced: Lists,
     ) {
         let Some((before, options, hub)) = upstream.upgrade().map(|upstream| {
-            let before = upstream.lock().listing_before(connection.input);
+            let before = upstream.lock().listings.before(connection.input);
             (before, upstream.options.clone(), upstream.hub.clone())
         }) else {
             return;
@@ -216,12 +216,13 @@ async fn end(upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
 }
 
 impl Upstream {
-    /// Reports whether what the server offers is to be learnt from this connection: not if another one shows as much.
+    /// Reports whether what the server offers is to be learnt from this connection: not if another one was shown the same
+    /// capabilities and keeps their listing up to date.
     fn needs_listing(&self, connection: &Arc<Connection>) -> bool {
         let desk = self.lock();
-        let others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
-        let is_shown = others.into_iter().any(|other| other.input.covers(connection.input));
-        desk.is_inherited || !is_shown || desk.listing_for(connection.input).is_none()
+        let mut others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
+        let is_kept = others.any(|other| other.input == connection.input);
+        !is_kept || !desk.listings.has(connection.input)
     }
 
     /// Decides whether the connection is of any use, ends it if not, and returns when to look again.

@@ -11,8 +11,10 @@ mod desk;
 mod ending;
 mod input;
 mod keep;
+mod learn;
 mod lease;
 mod listing;
+mod listings;
 mod mind;
 mod pages;
 mod party;
@@ -35,7 +37,9 @@ use self::connection::Connection;
 pub(crate) use self::connection::{Lease, Who};
 use self::desk::Desk;
 pub(crate) use self::input::InputSet;
+use self::learn::shown_to;
 pub(crate) use self::listing::Lists;
+pub(crate) use self::listings::ListingState;
 pub(crate) use self::party::{Caller, Party};
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
@@ -177,19 +181,25 @@ impl Upstream {
         self.lock().known.clone()
     }
 
-    /// Returns what the server brings into the registry, if it is switched on and was ever listed.
-    pub(crate) fn offer(self: &Arc<Self>) -> Option<Offer<Arc<Self>>> {
+    /// Returns what the server brings into the registry, if it is switched on and was ever listed: for callers with these
+    /// capabilities, or for all of them together.
+    pub(crate) fn offer(self: &Arc<Self>, caller: Option<InputSet>) -> Option<Offer<Arc<Self>>> {
+        let share = self.config.load().share;
         let desk = self.lock();
         if !desk.offers() {
             return None;
         }
+        let catalogue = match caller {
+            Some(caller) => desk.listings.visible_to(shown_to(caller, share, desk.known.as_deref())).cloned(),
+            None => desk.listings.union(),
+        };
         let keeps_names = self.in_process.is_some();
         let rules = if keeps_names { ToolRules::default() } else { self.config.load().tools.clone() };
         Some(Offer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
-            catalogue: desk.catalogue.clone()?,
+            catalogue: catalogue?,
             instructions: desk.known.as_ref().and_then(|known| known.instructions.clone()),
             keeps_names,
         })
@@ -209,12 +219,13 @@ impl Upstream {
         self.lock().offers()
     }
 
-    /// Notes that somebody wants to know what the server offers, whenever that can be found out. Lists that went out before
-    /// do not wait for it.
-    pub(crate) fn want_late(&self) {
+    /// Has the server connected to in the background, to learn what it offers. Lists do not wait for that.
+    pub(crate) fn want(&self) {
         self.change(|desk| {
             desk.is_wanted = true;
-            desk.is_late = desk.catalogue.is_none();
+            if desk.listings.is_empty() {
+                desk.listings.set_late_for_all();
+            }
         });
     }
 
@@ -235,10 +246,15 @@ impl Upstream {
         self.lock().is_wanted
     }
 
+    /// Reports whether the last attempt to connect failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lock().failure.is_some()
+    }
+
     /// Tells how the server stands.
     pub(crate) fn status(&self) -> Status {
         let (desk, now) = (self.lock(), Instant::now());
-        let catalogue = desk.catalogue.clone().unwrap_or_default();
+        let catalogue = desk.listings.union().unwrap_or_default();
         let known = desk.known.as_deref();
         Status {
             name: self.name.clone(),
@@ -283,7 +299,7 @@ impl Upstream {
         if is_different || !announced.is_none() {
             (self.tell)(Told::Offers(announced));
         }
-        self.change(|desk| desk.is_shown = desk.catalogue.is_some());
+        self.change(|desk| desk.is_shown = true);
     }
 }
 

@@ -55,6 +55,11 @@ impl Party {
         })
     }
 
+    /// Returns what it can be asked.
+    pub(crate) fn input(&self) -> InputSet {
+        self.input
+    }
+
     /// Reports whether it can be asked for its roots.
     pub(crate) fn has_roots(&self) -> bool {
         self.input.has_roots()

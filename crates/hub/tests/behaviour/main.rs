@@ -30,4 +30,5 @@ mod support;
 mod switching;
 mod troubles;
 mod unbridgeable;
+mod views;
 mod watching;

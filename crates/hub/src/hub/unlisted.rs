@@ -1,0 +1,78 @@
+//! Calls of what no server has listed yet: they wait for the server that may have it, and for no other.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::timeout;
+use trunkline_protocol::{Method, Refusal};
+use trunkline_server::{Call, Outcome};
+
+use super::Inner;
+use super::lists::input_of;
+use super::route::Routed;
+use crate::relay::not_listed_refusal;
+use crate::upstream::{ListingState, Party, Upstream};
+
+impl Inner {
+    /// Returns the servers that may have what a call names, and have not listed what they have for its caller.
+    pub(super) fn candidates(&self, call: &Call) -> Vec<Arc<Upstream>> {
+        let caller = input_of(call);
+        let name = match call.method {
+            Method::ToolsCall | Method::PromptsGet => call.name(),
+            _ => None,
+        };
+        let may_have = |server: &Arc<Upstream>| match (&name, server.listing_state(caller)) {
+            (_, ListingState::Current) => false,
+            // A server within the hub keeps its own names.
+            (Some(_), _) if server.in_process().is_some() => true,
+            (Some(name), _) => self.options.names.may_be_of(server.name().as_str(), name),
+            // Any server may have an address; one that lists do not wait for is not waited for here either.
+            (None, state) => state == ListingState::Missing,
+        };
+        self.servers().into_iter().filter(may_have).collect()
+    }
+
+    /// Waits until one of the servers has listed what the call names, and makes the call there.
+    pub(super) async fn find_owner(
+        &self,
+        candidates: Vec<Arc<Upstream>>,
+        mut call: Call,
+        mut refusal: Refusal,
+    ) -> Result<Outcome, Refusal> {
+        let roots = call.context.known_roots().await;
+        let party = Party::of(&call.context).with_roots(roots);
+        let caller = party.input();
+        candidates.iter().for_each(|server| server.begin_learning(&party));
+        let mut learning: FuturesUnordered<_> =
+            candidates.iter().map(|server| server.learned(caller)).collect();
+        let searching = async {
+            while learning.next().await.is_some() {
+                let view = self.view_of(caller);
+                match self.route(&view.registry, call) {
+                    Routed::Answer(answer) => return Ok(answer),
+                    Routed::Unknown(again, reason) => (call, refusal) = (again, reason),
+                    Routed::Incomplete(again) => call = again,
+                }
+            }
+            Err((call, refusal))
+        };
+        match timeout(self.options.limits.first_call_within, searching).await {
+            Ok(Ok(answer)) => answer.await,
+            Ok(Err((call, refusal))) => {
+                let is_waiting =
+                    |server: &&Arc<Upstream>| server.listing_state(caller) != ListingState::Current;
+                match candidates.iter().find(is_waiting).filter(|_| call.name().is_some()) {
+                    Some(server) if call.method != Method::ResourcesRead => {
+                        Err(not_listed_refusal(server.name(), server.has_failed()))
+                    }
+                    _ => self.unknown(call, refusal).await,
+                }
+            }
+            Err(_) => match candidates.first() {
+                Some(server) => Err(not_listed_refusal(server.name(), server.has_failed())),
+                None => Err(Refusal::INTERNAL),
+            },
+        }
+    }
+}

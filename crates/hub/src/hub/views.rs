@@ -1,0 +1,154 @@
+//! What callers see: one registry for each set of capabilities, since what a server lists may depend on them.
+//!
+//! Callers for whom every server lists the same share one registry, which is the usual case. Each view has a number for each
+//! of its lists, which changes when the list does: a client is notified of a change only if what it was shown has another
+//! number now.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trunkline_protocol::Method;
+use trunkline_server::Change;
+
+use super::Snapshot;
+use crate::options::HubOptions;
+use crate::registry::{Differs, Offer, Registry};
+use crate::upstream::{InputSet, Upstream};
+
+/// The registries of one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    /// What all callers see together, for whatever does not depend on a caller.
+    pub(super) union: Arc<Snapshot>,
+    by_caller: Vec<(InputSet, View)>,
+    /// Whether all callers see the same.
+    is_uniform: bool,
+}
+
+/// What callers with one set of capabilities see.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) registry: Arc<Snapshot>,
+    pub(super) versions: ListVersions,
+}
+
+/// The numbers of the lists of one view, each unique among all views of all times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListVersions {
+    pub(super) tools: u64,
+    pub(super) prompts: u64,
+    pub(super) resources: u64,
+}
+
+impl ListVersions {
+    /// Returns the list that a method shows, and its number.
+    pub(super) fn of(self, method: Method) -> (Change, u64) {
+        match method {
+            Method::ToolsList => (Change::Tools, self.tools),
+            Method::PromptsList => (Change::Prompts, self.prompts),
+            _ => (Change::Resources, self.resources),
+        }
+    }
+}
+
+/// Gives out numbers of lists.
+#[derive(Debug, Default)]
+pub(super) struct VersionCounter(AtomicU64);
+
+impl VersionCounter {
+    /// Returns the next number; the first is 1.
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl Views {
+    /// Returns what a caller sees, if callers like it were ever served.
+    pub(super) fn of(&self, caller: InputSet) -> Option<&View> {
+        self.by_caller.iter().find(|(known, _)| *known == caller).map(|(_, view)| view)
+    }
+
+    /// Returns the registry for a call, whose capabilities are looked at only where they make a difference.
+    pub(super) fn for_call(&self, caller: impl FnOnce() -> InputSet) -> &Arc<Snapshot> {
+        if self.is_uniform {
+            return &self.union;
+        }
+        self.of(caller()).map_or(&self.union, |view| &view.registry)
+    }
+
+    /// Reports whether a client was shown a list that is no longer what its view has.
+    pub(super) fn is_outdated(&self, version: u64, list: impl Fn(ListVersions) -> u64) -> bool {
+        !self.by_caller.iter().any(|(_, view)| list(view.versions) == version)
+    }
+
+    /// Makes the registries anew, for the callers that were served and perhaps one more; returns which lists are different
+    /// for any of them.
+    pub(super) fn rebuilt(
+        &self,
+        servers: &[Arc<Upstream>],
+        options: &HubOptions,
+        added: Option<InputSet>,
+        counter: &VersionCounter,
+    ) -> (Self, Differs) {
+        let mut built = Built { options, known: Vec::new() };
+        let union = built.registry(servers, None);
+        let mut differs = union.differs(&self.union);
+        let callers = self.by_caller.iter().map(|(caller, _)| *caller);
+        let added = added.filter(|added| self.of(*added).is_none());
+        let by_caller: Vec<_> = callers
+            .chain(added)
+            .map(|caller| {
+                let registry = built.registry(servers, Some(caller));
+                let (view, changed) = View::next(self.of(caller), registry, counter);
+                differs = differs.or(changed);
+                (caller, view)
+            })
+            .collect();
+        let is_uniform = by_caller.iter().all(|(_, view)| Arc::ptr_eq(&view.registry, &union));
+        (Self { union, by_caller, is_uniform }, differs)
+    }
+}
+
+impl View {
+    /// Makes the next view of the same callers, whose lists keep their numbers as far as they are the same.
+    fn next(before: Option<&Self>, registry: Arc<Snapshot>, counter: &VersionCounter) -> (Self, Differs) {
+        let Some(before) = before else {
+            let versions =
+                ListVersions { tools: counter.next(), prompts: counter.next(), resources: counter.next() };
+            return (Self { registry, versions }, Differs::default());
+        };
+        let differs = registry.differs(&before.registry);
+        let next = |differs: bool, version: u64| if differs { counter.next() } else { version };
+        let versions = ListVersions {
+            tools: next(differs.tools, before.versions.tools),
+            prompts: next(differs.prompts, before.versions.prompts),
+            resources: next(differs.resources, before.versions.resources),
+        };
+        (Self { registry, versions }, differs)
+    }
+}
+
+/// The registries that were made so far, each with what it was made of.
+struct Built<'o> {
+    options: &'o HubOptions,
+    known: Vec<(Vec<Offer<Arc<Upstream>>>, Arc<Snapshot>)>,
+}
+
+impl Built<'_> {
+    /// Makes a registry, or returns the one that was made of the same.
+    fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<InputSet>) -> Arc<Snapshot> {
+        let offers: Vec<_> = servers.iter().filter_map(|server| server.offer(caller)).collect();
+        let same = |known: &[Offer<Arc<Upstream>>]| {
+            known.len() == offers.len()
+                && known.iter().zip(&offers).all(|(left, right)| {
+                    Arc::ptr_eq(&left.owner, &right.owner) && Arc::ptr_eq(&left.catalogue, &right.catalogue)
+                })
+        };
+        if let Some((_, registry)) = self.known.iter().find(|(known, _)| same(known)) {
+            return registry.clone();
+        }
+        let registry = Arc::new(Registry::build(&self.options.names, self.options.resource_tools, &offers));
+        self.known.push((offers, registry.clone()));
+        registry
+    }
+}

@@ -19,6 +19,7 @@ mod misconfigured;
 mod render;
 mod schema;
 mod signals;
+mod state_folder;
 mod terminal;
 mod values;
 

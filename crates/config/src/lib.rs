@@ -42,7 +42,7 @@ mod variables;
 
 pub use self::diff::{Changed, Difference, Effect, difference};
 pub use self::duration::Length;
-pub use self::edit::{Backup, EditError, Editor, Saved};
+pub use self::edit::{Backup, EditError, Editor, Saved, replace_file};
 pub use self::file::{ConfigFile, SECTIONS};
 pub use self::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES, MOST_SERVERS};
 pub use self::place::Place;

@@ -3,6 +3,7 @@
 //! A [`Hub`] is a [`Handler`](trunkline_server::Handler): a [`Host`](trunkline_server::Host) serves it over any number of
 //! transports, to clients of every revision, whatever revisions its servers speak.
 
+mod catalogue_file;
 mod connector;
 mod hub;
 mod limits;

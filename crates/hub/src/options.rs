@@ -1,4 +1,5 @@
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
@@ -19,6 +20,9 @@ pub struct HubOptions {
     pub names: NameTemplate,
     /// Whether agents that know only tools can list and read resources. Default yes.
     pub resource_tools: ResourceTools,
+    /// Where listings are kept for the next run, in which clients are served from them until the servers have started. Default
+    /// nowhere.
+    pub catalogue_file: Option<PathBuf>,
     /// How servers are connected to. Default as their configuration says.
     pub connector: Arc<dyn Connector>,
     /// The bounds.
@@ -33,6 +37,7 @@ impl Default for HubOptions {
             identity,
             names: NameTemplate::hub(),
             resource_tools: ResourceTools::default(),
+            catalogue_file: None,
             connector: Arc::new(Dial::default()),
             limits: HubLimits::default(),
         }

@@ -3,27 +3,20 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use crate::state_folder::{absolute, name_of_config, state_folder};
 
 /// Returns where the hub of a configuration file listens, if there is a folder for such things.
-///
-/// The name follows from the file as it is found on disk, so that every way to write its path leads to the same hub.
 pub(crate) fn of_config(config: &Path) -> Option<PathBuf> {
-    let file = std::fs::canonicalize(config).or_else(|_| std::path::absolute(config)).ok()?;
-    let digest = Sha256::digest(file.as_os_str().as_encoded_bytes());
-    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name = name_of_config(config)?;
     Some(folder(|name| std::env::var_os(name), Path::is_dir)?.join(format!("{name}.sock")))
 }
 
 /// Returns the folder of a user's sockets: one that ends with the session, or else one that stays.
 fn folder(variable: impl Fn(&str) -> Option<OsString>, is_there: impl Fn(&Path) -> bool) -> Option<PathBuf> {
-    // A relative path here would mean another folder to everybody.
-    let path = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    // The variable outlives the folder where somebody has become another user.
-    let runtime =
-        path("XDG_RUNTIME_DIR").filter(|path| is_there(path)).map(|folder| folder.join("trunkline"));
-    let state = || path("XDG_STATE_HOME").or_else(|| Some(path("HOME")?.join(".local").join("state")));
-    runtime.or_else(|| Some(state()?.join("trunkline").join("run")))
+    // The variable outlives the folder in a shell that has changed its user.
+    let runtime = absolute(&variable, "XDG_RUNTIME_DIR").filter(|path| is_there(path));
+    let runtime = runtime.map(|folder| folder.join("trunkline"));
+    runtime.or_else(|| Some(state_folder(variable)?.join("run")))
 }
 
 #[cfg(all(test, unix))]

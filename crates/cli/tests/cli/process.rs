@@ -21,6 +21,7 @@ fn command(args: &[&str]) -> Command {
     command.args(args);
     // What a hub puts there is not to be found by hubs of the person who runs the tests.
     command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

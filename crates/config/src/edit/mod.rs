@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use self::splice::{Splice, apply};
+pub use self::write::replace_file;
 use crate::file::{Chosen, ConfigFile, containers, load};
 use crate::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES};
 use crate::node::{Kind, Node};

@@ -42,6 +42,14 @@ pub(super) fn replace(
     written
 }
 
+/// Puts a text in place of a file, whole or not at all. A new file is readable and writable by its owner alone.
+///
+/// # Errors
+/// The file cannot be written; what was there is still there.
+pub fn replace_file(path: &Path, contents: &str) -> io::Result<()> {
+    replace(path, contents, true, || Ok(true)).map(drop)
+}
+
 /// Copies a file beside itself under a name that is free, and returns that.
 pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;

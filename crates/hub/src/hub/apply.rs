@@ -90,8 +90,10 @@ impl Hub {
 
     fn make(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
         let inner = &self.inner;
-        let server =
-            Upstream::new(config.clone(), inner.options.clone(), inner.id.clone(), before, inner.listener());
+        let stored = inner.catalogue.as_ref().filter(|_| before.is_none());
+        let stored = stored.and_then(|file| file.server(&config.name, &config.reach));
+        let (options, id) = (inner.options.clone(), inner.id.clone());
+        let server = Upstream::new(config.clone(), options, id, before, stored.as_ref(), inner.listener());
         if self.inner.is_asked() {
             server.want();
         }

@@ -147,6 +147,7 @@ impl Hub {
 
     /// Ends every connection, after the calls that run, within a bound; the hub has no servers afterwards.
     pub async fn shutdown(&self) {
+        self.inner.save_listings().await;
         self.set_servers(Vec::new()).await;
     }
 }

@@ -8,6 +8,7 @@ mod lists;
 mod manage;
 mod resource_tools;
 mod route;
+mod save;
 mod seen;
 mod unlisted;
 mod views;
@@ -32,6 +33,7 @@ pub use self::apply::Applied;
 pub use self::manage::{ManageError, Switch, Toggled};
 use self::seen::Seen;
 use self::views::{ListVersions, VersionCounter, View, Views};
+use crate::catalogue_file::CatalogueFile;
 use crate::names::Collision;
 use crate::options::HubOptions;
 use crate::registry::{Differs, Owner, Registry, ToolTarget};
@@ -63,6 +65,10 @@ pub(crate) struct Inner {
     applying: Mutex<()>,
     changes: Changes,
     announcements: Arc<Announcements>,
+    /// Where listings are kept for the next run, if anywhere.
+    catalogue: Option<Arc<CatalogueFile>>,
+    /// Notified when there may be something to keep.
+    listed: Arc<Notify>,
     /// Told when somebody else may have a resource that is watched, or one is watched in vain.
     rewatch: Arc<Notify>,
     /// What servers pointed at in their results.
@@ -95,7 +101,6 @@ impl Hub {
     pub(crate) fn speaking(options: HubOptions, speaks_for: SpeaksFor) -> Self {
         let inner = Arc::new(Inner {
             seen: Arc::new(Seen::new(options.limits.links)),
-            options: Arc::new(options),
             id: HubId::random(),
             servers: RwLock::default(),
             views: ArcSwap::default(),
@@ -104,15 +109,20 @@ impl Hub {
             applying: Mutex::default(),
             changes: Changes::default(),
             announcements: Arc::default(),
+            catalogue: options.catalogue_file.clone().map(|path| Arc::new(CatalogueFile::open(path))),
+            listed: Arc::default(),
             rewatch: Arc::default(),
             is_asked: AtomicBool::new(false),
             speaks_for,
             tasks: Mutex::default(),
+            options: Arc::new(options),
         });
         let tending = tend_watches(Arc::downgrade(&inner), inner.changes.clone());
         inner.tasks().push(tokio::spawn(tending).abort_handle());
         let publishing = announce::publish_changes(Arc::downgrade(&inner));
         inner.tasks().push(tokio::spawn(publishing).abort_handle());
+        let saving = save::save_listings(Arc::downgrade(&inner), inner.listed.clone());
+        inner.tasks().push(tokio::spawn(saving).abort_handle());
         Self { inner }
     }
 
@@ -172,6 +182,7 @@ impl Inner {
     fn rebuild_after(&self, announced: Lists) {
         let different = self.rebuild_views(None);
         self.rewatch.notify_one();
+        self.listed.notify_one();
         self.announcements.add(different, announced);
     }
 

@@ -128,16 +128,18 @@ impl View {
     }
 }
 
+type Offers = Vec<Offer<Arc<Upstream>>>;
+
 /// The registries that were made so far, each with what it was made of.
 struct Built<'o> {
     options: &'o HubOptions,
-    known: Vec<(Vec<Offer<Arc<Upstream>>>, Arc<Snapshot>)>,
+    known: Vec<(Offers, Arc<Snapshot>)>,
 }
 
 impl Built<'_> {
     /// Makes a registry, or returns the one that was made of the same.
     fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<InputSet>) -> Arc<Snapshot> {
-        let offers: Vec<_> = servers.iter().filter_map(|server| server.offer(caller)).collect();
+        let offers: Offers = servers.iter().filter_map(|server| server.offer(caller)).collect();
         let same = |known: &[Offer<Arc<Upstream>>]| {
             known.len() == offers.len()
                 && known.iter().zip(&offers).all(|(left, right)| {

@@ -4,6 +4,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use trunkline_protocol::Revision;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
@@ -12,6 +13,7 @@ use super::listings::Listings;
 use super::party::Place;
 use super::roots::RootsDigest;
 use super::state::{Failure, Known, State, Unavailable};
+use crate::catalogue_file::StoredServer;
 use crate::registry::Catalogue;
 
 /// Everything about a server that changes while it runs. The lock around it is held for a few instructions at a time.
@@ -92,6 +94,15 @@ impl Desk {
         self.listings.inherit(&before.listings);
         self.is_shown = self.listings.is_provisional();
         self.is_wanted = before.is_wanted || self.is_shown;
+    }
+
+    /// Takes over what the server offered in the previous run, so that lists do not wait until it has started.
+    pub(super) fn restore(&mut self, stored: &StoredServer) {
+        let Some(revision) = Revision::parse(&stored.revision) else { return };
+        let known = Known::restored(revision, stored.keeps_sessions, stored.instructions.clone());
+        self.known = Some(Arc::new(known));
+        self.listings.restore(stored.listings());
+        self.is_shown = self.listings.is_provisional();
     }
 
     /// Refuses a call that cannot be made at all.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::input::InputSet;
 use crate::registry::Catalogue;
 
+/// What was listed for a set of capabilities.
+pub(crate) type Listing = (InputSet, Arc<Catalogue>);
+
 /// Sets of capabilities for which listings are kept; beyond it the oldest listing goes.
 const MOST_LISTINGS: usize = 8;
 
@@ -12,10 +15,10 @@ const MOST_LISTINGS: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listings {
     /// What the upstream itself has listed, oldest first.
-    current: Vec<(InputSet, Arc<Catalogue>)>,
+    current: Vec<Listing>,
     /// What the predecessor or the previous run has listed. It counts until the upstream has listed anything itself, or
     /// could not be connected to.
-    provisional: Vec<(InputSet, Arc<Catalogue>)>,
+    provisional: Vec<Listing>,
     /// Callers' capabilities for which a listing is being fetched.
     learning: Vec<InputSet>,
     /// Callers' capabilities for which lists were answered without this upstream, so that they do not wait for it again.
@@ -43,7 +46,7 @@ impl Listings {
     }
 
     /// Makes the listings of the previous run count until there are others.
-    pub(super) fn restore(&mut self, stored: Vec<(InputSet, Arc<Catalogue>)>) {
+    pub(super) fn restore(&mut self, stored: Vec<Listing>) {
         self.provisional = stored;
     }
 
@@ -87,7 +90,7 @@ impl Listings {
 
     /// Returns what still counts where a list for these capabilities fails.
     pub(super) fn before(&self, shown: InputSet) -> Option<Arc<Catalogue>> {
-        let exact = |listings: &[(InputSet, Arc<Catalogue>)]| {
+        let exact = |listings: &[Listing]| {
             listings.iter().find(|(known, _)| *known == shown).map(|(_, catalogue)| catalogue.clone())
         };
         exact(&self.current).or_else(|| nearest(&self.provisional, shown).cloned())
@@ -161,13 +164,13 @@ impl Listings {
     }
 
     /// Returns what is worth keeping for the next run.
-    pub(super) fn current(&self) -> &[(InputSet, Arc<Catalogue>)] {
+    pub(super) fn current(&self) -> &[Listing] {
         &self.current
     }
 }
 
 /// Returns the listing for a set of capabilities: the exact one, else that for the most of them, else any.
-fn nearest(listings: &[(InputSet, Arc<Catalogue>)], shown: InputSet) -> Option<&Arc<Catalogue>> {
+fn nearest(listings: &[Listing], shown: InputSet) -> Option<&Arc<Catalogue>> {
     let closeness = |known: InputSet| (known == shown, shown.covers(known), known.shared_with(shown));
     listings.iter().max_by_key(|(known, _)| closeness(*known)).map(|(_, catalogue)| catalogue)
 }

@@ -39,11 +39,12 @@ use self::desk::Desk;
 pub(crate) use self::input::InputSet;
 use self::learn::shown_to;
 pub(crate) use self::listing::Lists;
-pub(crate) use self::listings::ListingState;
+pub(crate) use self::listings::{Listing, ListingState};
 pub(crate) use self::party::{Caller, Party};
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
 use self::watch::Watches;
+use crate::catalogue_file::StoredServer;
 use crate::limits::HubLimits;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
@@ -87,15 +88,20 @@ pub(crate) enum Told {
 type TellFn = dyn Fn(Told) + Send + Sync;
 
 impl Upstream {
-    /// Makes a server known; `before` is what it is the successor of, whose offers count until it has its own.
+    /// Makes a server known; `before` is what it is the successor of, and `stored` what it offered in the previous run: either
+    /// counts until it has listed something itself.
     pub(crate) fn new(
         config: ServerConfig,
         options: Arc<HubOptions>,
         hub: HubId,
         before: Option<&Arc<Self>>,
+        stored: Option<&StoredServer>,
         tell: Arc<TellFn>,
     ) -> Arc<Self> {
         let mut desk = Desk::new(config.enabled);
+        if let Some(stored) = stored {
+            desk.restore(stored);
+        }
         if let Some(before) = before {
             let before_desk = before.lock();
             desk.inherit(&before_desk);
@@ -205,6 +211,23 @@ impl Upstream {
         })
     }
 
+    /// Returns what is worth keeping of the server for the next run, if it has listed anything in this one.
+    pub(crate) fn to_store(&self) -> Option<StoredServer> {
+        if self.in_process.is_some() {
+            return None;
+        }
+        let (known, listings) = {
+            let desk = self.lock();
+            (desk.known.clone()?, desk.listings.current().to_vec())
+        };
+        if listings.is_empty() {
+            return None;
+        }
+        let instructions = known.instructions.clone();
+        let reach = &self.config.load().reach;
+        StoredServer::new(reach, known.revision, known.keeps_sessions, instructions, &listings)
+    }
+
     /// Switches the server's offers on or off; reports whether that changed anything. Connections and calls stay.
     pub(crate) fn switch(&self, on: bool) -> bool {
         self.change(|desk| std::mem::replace(&mut desk.is_enabled, on) != on)
@@ -267,7 +290,7 @@ impl Upstream {
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
             identity: known.and_then(|known| known.identity.clone()),
-            transport: known.map(|known| known.transport),
+            transport: known.map(|known| known.transport).filter(|transport| !transport.is_empty()),
             tools: catalogue.tools.len(),
             prompts: catalogue.prompts.len(),
             resources: catalogue.resources.len(),

@@ -92,6 +92,7 @@ pub(crate) struct Known {
     pub(crate) identity: Option<Implementation>,
     pub(crate) instructions: Option<String>,
     pub(crate) capabilities: ServerCapabilities,
+    /// Empty where it is not known yet.
     pub(super) transport: &'static str,
 }
 
@@ -99,6 +100,18 @@ impl Known {
     /// Reports whether the server can say that it has completions.
     pub(crate) fn declares_completions(&self) -> bool {
         Dialect::of(self.revision).completions_flag
+    }
+
+    /// Describes a server that was not connected to since the previous run, as far as its listings depend on it.
+    pub(super) fn restored(revision: Revision, keeps_sessions: bool, instructions: Option<String>) -> Self {
+        Self {
+            revision,
+            keeps_sessions,
+            identity: None,
+            instructions,
+            capabilities: ServerCapabilities::default(),
+            transport: "",
+        }
     }
 
     pub(super) fn of(info: &ServerInfo) -> Self {

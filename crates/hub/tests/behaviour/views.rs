@@ -269,3 +269,74 @@ async fn a_listing_that_nothing_keeps_up_to_date_is_learnt_again_after_a_change(
     }
     assert_eq!(tools(&asked).await, ["a__t", "a__u"]);
 }
+
+/// A file for listings in a folder of its own, which goes with it.
+struct ListingsFile(std::path::PathBuf);
+
+impl ListingsFile {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("trunkline-{test}-{}", std::process::id()));
+        Self(folder.join("listings.json"))
+    }
+
+    fn hub(&self, town: &Town, limits: HubLimits) -> Hub {
+        let mut options = town.options(limits);
+        options.catalogue_file = Some(self.0.clone());
+        Hub::new(options)
+    }
+}
+
+impl Drop for ListingsFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0.parent().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_restarted_hub_answers_lists_from_the_previous_run_until_its_servers_are_up() {
+    for (up, down) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
+        let file = ListingsFile::new("restarted-hub");
+        let town = Town::default();
+        town.settle("a", &parrots(&["t"]), up);
+        let first = file.hub(&town, quick());
+        within(first.set_servers(vec![lazy("a")])).await;
+        let builder = || declaring(ClientCapabilities::default().with_form()).pin(down);
+        assert_eq!(tools(&client(&front(&first), builder(), Principal::Anonymous).await).await, ["a__t"]);
+        within(first.shutdown()).await;
+        town.settle("a", &parrots(&["t", "u"]), up);
+        town.shut("a");
+        let never = Duration::from_secs(3600);
+        let second = file.hub(&town, HubLimits { first_lists_within: never, ..quick() });
+        within(second.set_servers(vec![lazy("a")])).await;
+        assert_eq!(town.visits("a"), 1, "nothing is started before a client comes");
+        let client = client(&front(&second), builder(), Principal::Anonymous).await;
+        let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+        assert_eq!(tools(&client).await, ["a__t"], "{up} {down}: from the file");
+        let mut call = Box::pin(say(&client, "a__t"));
+        assert!(call.as_mut().now_or_never().is_none(), "{up} {down}: the server is not up");
+        town.open("a");
+        assert_eq!(call.await, "t", "{up} {down}");
+        while tools(&client).await != ["a__t", "a__u"] {
+            within(changes.next()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn listings_of_the_previous_run_go_where_the_server_cannot_be_started() {
+    let file = ListingsFile::new("failed-after-restart");
+    let town = Town::default();
+    town.settle("a", &parrots(&["t"]), OLD);
+    let first = file.hub(&town, quick());
+    within(first.set_servers(vec![lazy("a")])).await;
+    assert_eq!(tools(&plain(&first, OLD).await).await, ["a__t"]);
+    within(first.shutdown()).await;
+    town.abandon("a", "out of order");
+    let second = file.hub(&town, quick());
+    within(second.set_servers(vec![lazy("a")])).await;
+    let client = plain(&second, NEW).await;
+    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    while !tools(&client).await.is_empty() {
+        within(changes.next()).await;
+    }
+}

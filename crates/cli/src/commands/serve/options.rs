@@ -53,6 +53,9 @@ pub(crate) struct ServeArgs {
     /// How tools of servers are called, else {server}__{tool}
     #[arg(long, value_name = "TEMPLATE")]
     pub(super) names: Option<NameTemplate>,
+    /// How long lists wait for servers that still start [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) list_wait: Option<Duration>,
     /// Where those who run the hub talk to it, else where it follows
     /// from the file; a socket for this user alone
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]

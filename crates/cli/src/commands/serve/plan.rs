@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
-use trunkline_config::{ConfigFile, Problem, Section, ServerConfig, Start, Variables};
+use trunkline_config::{ConfigFile, Length, Problem, Section, ServerConfig, Start, Variables};
 use trunkline_hub::NameTemplate;
 
 use super::gateway::OWN;
@@ -16,8 +17,15 @@ pub(super) struct Plan {
     pub(super) file: ConfigFile,
     pub(super) servers: Vec<ServerConfig>,
     pub(super) described: FromFile,
-    pub(super) names: Option<NameTemplate>,
+    pub(super) serve: ServeOptions,
     pub(super) audit: AuditTable,
+}
+
+/// What the table `[serve]` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ServeOptions {
+    pub(super) names: Option<NameTemplate>,
+    pub(super) list_wait: Option<Duration>,
 }
 
 /// The table `[audit]`.
@@ -76,6 +84,8 @@ impl Source {
 pub(super) struct ServeTable {
     /// How tools and prompts of servers are called.
     names: Option<String>,
+    /// How long a list waits for servers that are still starting.
+    list_wait: Option<Length>,
 }
 
 impl Plan {
@@ -92,14 +102,15 @@ impl Plan {
             }
         }
         let described = FromFile::of(&file, &mut problems);
-        let names = file.section("serve").and_then(|section| names(&section, &mut problems));
+        let serve = file.section("serve").map(|section| serve_options(&section, &mut problems));
+        let serve = serve.unwrap_or_default();
         let audit = file.section("audit").map(|section| section.read::<AuditTable>()).transpose();
         let mut audit = audit.map_err(|problem| problems.push(problem)).ok().flatten().unwrap_or_default();
         if let (Some(path), Some(folder)) = (&mut audit.file, file.path().parent()) {
             *path = folder.join(&*path);
         }
         if problems.is_empty() {
-            return Ok(Self { source, file, servers, described, names, audit });
+            return Ok(Self { source, file, servers, described, serve, audit });
         }
         Err(misconfigured(&problems))
     }
@@ -110,10 +121,11 @@ impl Plan {
     }
 }
 
-fn names(section: &Section, problems: &mut Vec<Problem>) -> Option<NameTemplate> {
+fn serve_options(section: &Section, problems: &mut Vec<Problem>) -> ServeOptions {
     let read = section.read::<ServeTable>().and_then(|table| {
-        let parsed = table.names.map(|names| names.parse::<NameTemplate>());
-        parsed.transpose().map_err(|error| section.problem(&["names"], error.to_string()))
+        let parsed = table.names.map(|names| names.parse::<NameTemplate>()).transpose();
+        let names = parsed.map_err(|error| section.problem(&["names"], error.to_string()))?;
+        Ok(ServeOptions { names, list_wait: table.list_wait.map(|Length(wait)| wait) })
     });
-    read.map_err(|problem| problems.push(problem)).ok().flatten()
+    read.map_err(|problem| problems.push(problem)).unwrap_or_default()
 }

@@ -133,8 +133,26 @@ fn servers_end_with_a_hub_whose_client_is_gone_and_with_one_that_is_killed() {
 
     let (running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["a__echo"]);
-    let started = process_with(running.id(), "--builtin echo").unwrap();
+    // The list may have come from the run before.
+    let started = until("the server runs", || process_with(running.id(), "--builtin echo"));
     running.signal(Signal::KILL);
     assert_eq!(running.wait().code, None);
     until("the server ends", || is_gone(started).then_some(()));
+}
+
+#[test]
+fn a_restarted_hub_answers_from_the_previous_run_while_a_server_hangs() {
+    let script =
+        format!("[ -e hang ] && exec sleep 600; exec {OURSELVES} serve --stdio --no-config --builtin echo");
+    let server = json!({ "command": "sh", "args": ["-c", script] });
+    let place = Place::new("hub_stored", "mcp.json", &mcp_json(&[("a", server)]));
+    let (running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, Some(0));
+    std::fs::write(place.folder.join("hang"), "").unwrap();
+    let (running, address) = place.serve(&["--list-wait", "1h"]);
+    assert_eq!(tools(address), ["a__echo"], "the list does not wait for the server");
+    running.signal(Signal::TERM);
+    running.wait();
 }

@@ -135,7 +135,12 @@ impl Town {
     }
 
     pub(crate) fn hub_within(&self, limits: HubLimits) -> Hub {
-        Hub::new(HubOptions { connector: Arc::new(self.clone()), limits, ..HubOptions::default() })
+        Hub::new(self.options(limits))
+    }
+
+    /// Returns the options of a hub of these servers.
+    pub(crate) fn options(&self, limits: HubLimits) -> HubOptions {
+        HubOptions { connector: Arc::new(self.clone()), limits, ..HubOptions::default() }
     }
 }
 

@@ -31,6 +31,7 @@ use super::plan::Plan;
 use crate::audit::{Audit, Index};
 use crate::builtin::Builtin;
 use crate::exit::{Exit, Failure};
+use crate::state_folder::listings_of_config;
 use crate::terminal::visible_line;
 
 /// A hub that follows a file. Clones are the same.
@@ -69,9 +70,14 @@ impl Gateway {
     /// The hub was started by itself, or cannot listen where those who run it should reach it.
     pub(super) fn new(args: &ServeArgs, plan: Plan) -> Result<Self, Failure> {
         let wiring = Arc::new(Wiring::new(within::told(plan.source.path())?));
-        let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
-        let mut options = HubOptions { connector: wiring.clone(), limits, ..HubOptions::default() };
-        if let Some(names) = args.names.clone().or_else(|| plan.names.clone()) {
+        let mut limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
+        if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
+            limits.first_lists_within = list_wait;
+        }
+        let catalogue_file = listings_of_config(plan.source.path());
+        let mut options =
+            HubOptions { connector: wiring.clone(), limits, catalogue_file, ..HubOptions::default() };
+        if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {
             options.names = names;
         }
         let hangups = Hangups::install()

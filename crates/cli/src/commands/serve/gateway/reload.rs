@@ -55,8 +55,8 @@ impl Gateway {
     async fn replace(&self, plan: Plan, turn: MutexGuard<'_, ()>) -> Result<Applied, Failure> {
         let servers = self.prepare(&plan)?;
         let before = self.plan();
-        if before.names != plan.names {
-            tracing::warn!("`serve.names` counts from the next start on: clients know tools by their names");
+        if before.serve != plan.serve {
+            tracing::warn!("changes to [serve] need a restart: clients know tools by their names");
         }
         if before.audit != plan.audit {
             tracing::warn!("`audit` counts from the next start on");

@@ -1,0 +1,316 @@
+//! What servers listed last, kept in a file for the next run: clients are served at once while the servers start.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use trunkline_config::{Reach, ServerName};
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::{Raw, Revision, Writer};
+
+use crate::registry::Catalogue;
+use crate::upstream::{InputSet, Listing};
+
+/// The version of the format; a file of another version is not used.
+const FORMAT: u32 = 1;
+
+/// The largest file that is read or written. What does not fit is not kept.
+const MOST_BYTES: usize = 32 << 20;
+
+/// The most that is kept of one server.
+const MOST_BYTES_OF_ONE: usize = 4 << 20;
+
+/// The file of one hub.
+#[derive(Debug)]
+pub(crate) struct CatalogueFile {
+    path: PathBuf,
+    servers: Mutex<BTreeMap<String, StoredServer>>,
+}
+
+/// What is kept of one server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StoredServer {
+    /// Tells whether it is still the same server; a digest, since command lines may have secrets in them.
+    reach: String,
+    pub(crate) revision: String,
+    pub(crate) keeps_sessions: bool,
+    pub(crate) instructions: Option<String>,
+    listings: Vec<StoredListing>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct StoredListing {
+    capabilities: u8,
+    has_resources: bool,
+    tools: Vec<Raw>,
+    prompts: Vec<Raw>,
+    resources: Vec<Raw>,
+    templates: Vec<Raw>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored<S> {
+    format: u32,
+    servers: S,
+}
+
+impl CatalogueFile {
+    /// Reads the file. One that is not there or cannot be used is as good as empty, and is replaced by the next one.
+    pub(crate) fn open(path: PathBuf) -> Self {
+        let servers = match read(&path) {
+            Ok(servers) => servers,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => {
+                tracing::warn!(file = %path.display(), %error, "stored listings are not used");
+                BTreeMap::new()
+            }
+        };
+        Self { path, servers: Mutex::new(servers) }
+    }
+
+    /// Returns what is kept of a server, if it is still the same server.
+    pub(crate) fn server(&self, name: &ServerName, reach: &Reach) -> Option<StoredServer> {
+        let stored = self.lock().get(name.as_str()).cloned();
+        stored.filter(|stored| stored.reach == digest(reach))
+    }
+
+    /// Replaces what is kept: servers that have not listed anything in this run keep what they had, and others go.
+    pub(crate) fn save(&self, servers: Vec<(ServerName, Option<StoredServer>)>) -> io::Result<()> {
+        let mut stored = self.lock();
+        let mut before = std::mem::take(&mut *stored);
+        for (name, listed) in servers {
+            if let Some(server) = listed.or_else(|| before.remove(name.as_str())) {
+                stored.insert(name.as_str().to_owned(), server);
+            }
+        }
+        let text = serde_json::to_string(&Stored { format: FORMAT, servers: &*stored })?;
+        drop(stored);
+        if text.len() > MOST_BYTES {
+            return Err(io::Error::other(format!("they have more than {MOST_BYTES} bytes")));
+        }
+        if let Some(folder) = self.path.parent() {
+            create_private_folder(folder)?;
+        }
+        trunkline_config::replace_file(&self.path, &text)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredServer>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StoredServer {
+    /// Describes a server; `None` if there is too much of it to keep.
+    pub(crate) fn new(
+        reach: &Reach,
+        revision: Revision,
+        keeps_sessions: bool,
+        instructions: Option<String>,
+        listings: &[Listing],
+    ) -> Option<Self> {
+        let listings: Vec<_> = listings.iter().map(StoredListing::of).collect();
+        let bytes: usize = listings.iter().map(StoredListing::bytes).sum();
+        let stored = Self {
+            reach: digest(reach),
+            revision: revision.as_str().to_owned(),
+            keeps_sessions,
+            instructions,
+            listings,
+        };
+        (bytes <= MOST_BYTES_OF_ONE).then_some(stored)
+    }
+
+    /// Returns the listings, without items that cannot be read.
+    pub(crate) fn listings(&self) -> Vec<Listing> {
+        self.listings.iter().map(StoredListing::to_listing).collect()
+    }
+}
+
+impl StoredListing {
+    fn of((capabilities, catalogue): &Listing) -> Self {
+        Self {
+            capabilities: capabilities.bits(),
+            has_resources: catalogue.has_resources,
+            tools: written(&catalogue.tools, Tool::write),
+            prompts: written(&catalogue.prompts, Prompt::write),
+            resources: written(&catalogue.resources, Resource::write),
+            templates: written(&catalogue.templates, ResourceTemplate::write),
+        }
+    }
+
+    fn to_listing(&self) -> Listing {
+        let catalogue = Catalogue {
+            tools: read_items(&self.tools, Tool::read),
+            prompts: read_items(&self.prompts, Prompt::read),
+            resources: read_items(&self.resources, Resource::read),
+            templates: read_items(&self.templates, ResourceTemplate::read),
+            has_resources: self.has_resources,
+            left_out: Arc::default(),
+        };
+        (InputSet::from_bits(self.capabilities), Arc::new(catalogue))
+    }
+
+    fn bytes(&self) -> usize {
+        let lists = [&self.tools, &self.prompts, &self.resources, &self.templates];
+        lists.into_iter().flatten().map(|item| item.as_str().len()).sum()
+    }
+}
+
+fn written<T>(items: &[T], write: impl Fn(&T, &Dialect, &mut Writer)) -> Vec<Raw> {
+    let dialect = Dialect::of(Revision::NEWEST);
+    let raw = |item: &T| {
+        let mut writer = Writer::with_capacity(256);
+        write(item, dialect, &mut writer);
+        writer.into_raw()
+    };
+    items.iter().map(raw).collect()
+}
+
+fn read_items<T>(items: &[Raw], read: impl Fn(&Raw) -> Result<T, MalformedModel>) -> Arc<Vec<T>> {
+    Arc::new(items.iter().filter_map(|item| read(item).ok()).collect())
+}
+
+/// Tells servers apart by how they are reached, without what may be a secret.
+fn digest(reach: &Reach) -> String {
+    Sha256::digest(reach.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read(path: &Path) -> io::Result<BTreeMap<String, StoredServer>> {
+    let file = std::fs::File::open(path)?;
+    if can_be_written_by_others(&file.metadata()?) {
+        return Err(io::Error::other("others than its owner can write to it"));
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > MOST_BYTES {
+        return Err(io::Error::other(format!("it has more than {MOST_BYTES} bytes")));
+    }
+    let stored: Stored<BTreeMap<String, StoredServer>> = serde_json::from_str(&text)?;
+    match stored.format {
+        FORMAT => Ok(stored.servers),
+        other => Err(io::Error::other(format!("it has format {other} in place of {FORMAT}"))),
+    }
+}
+
+#[cfg(unix)]
+fn can_be_written_by_others(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o022 != 0
+}
+
+#[cfg(not(unix))]
+fn can_be_written_by_others(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use trunkline_config::Program;
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn listing() -> Listing {
+        let tool = json!({ "name": "t", "title": "T", "description": "d", "x-own": 1.50,
+            "inputSchema": { "type": "object", "properties": { "n": { "type": "integer", "maximum": 12345678901234567890_u64 } } },
+            "outputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true }, "_meta": { "a/b": [1] } });
+        let prompt = json!({ "name": "p", "arguments": [{ "name": "a", "required": true }] });
+        let resource = json!({ "uri": "x:1", "name": "r", "mimeType": "text/plain", "size": 3,
+            "annotations": { "priority": 0.5 } });
+        let template = json!({ "uriTemplate": "x:{n}", "name": "m" });
+        let catalogue = Catalogue {
+            tools: Arc::new(vec![Tool::read(&Raw::from(&tool)).unwrap()]),
+            prompts: Arc::new(vec![Prompt::read(&Raw::from(&prompt)).unwrap()]),
+            resources: Arc::new(vec![Resource::read(&Raw::from(&resource)).unwrap()]),
+            templates: Arc::new(vec![ResourceTemplate::read(&Raw::from(&template)).unwrap()]),
+            has_resources: true,
+            left_out: Arc::default(),
+        };
+        (InputSet::from_bits(5), Arc::new(catalogue))
+    }
+
+    fn server(reach: &Reach, listings: &[Listing]) -> Option<StoredServer> {
+        StoredServer::new(reach, Revision::NEWEST_LEGACY, true, Some("advice".to_owned()), listings)
+    }
+
+    #[test]
+    fn listings_are_read_back_as_they_were_for_the_same_server_alone() {
+        let folder = Folder::new("catalogue-read-back");
+        let path = folder.0.join("deep").join("file.json");
+        let (name, reach) = (ServerName::parse("a").unwrap(), Reach::Program(Program::new("one")));
+        let file = CatalogueFile::open(path.clone());
+        assert!(file.server(&name, &reach).is_none());
+        file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
+        // One that lists nothing in the next run keeps what it had.
+        CatalogueFile::open(path.clone()).save(vec![(name.clone(), None)]).unwrap();
+        let file = CatalogueFile::open(path.clone());
+        let stored = file.server(&name, &reach).unwrap();
+        assert_eq!(stored.listings(), [listing()]);
+        assert_eq!((&*stored.revision, stored.keeps_sessions), (Revision::NEWEST_LEGACY.as_str(), true));
+        assert!(file.server(&name, &Reach::Program(Program::new("two"))).is_none());
+        file.save(Vec::new()).unwrap();
+        assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "it is not configured any more");
+    }
+
+    #[test]
+    fn files_that_cannot_be_trusted_or_read_are_as_good_as_empty() {
+        let folder = Folder::new("catalogue-broken");
+        let path = folder.0.join("file.json");
+        let (name, reach) = (ServerName::parse("a").unwrap(), Reach::Program(Program::new("one")));
+        let file = CatalogueFile::open(path.clone());
+        file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
+        let good = std::fs::read_to_string(&path).unwrap();
+        for broken in
+            ["", "{", "[]", &good.replace("\"format\":1", "\"format\":2"), good.split_at(good.len() / 2).0]
+        {
+            std::fs::write(&path, broken).unwrap();
+            assert!(CatalogueFile::open(path.clone()).server(&name, &reach).is_none(), "{broken}");
+        }
+        std::fs::write(&path, &good).unwrap();
+        assert!(CatalogueFile::open(path.clone()).server(&name, &reach).is_some());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+            assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "others can write to it");
+        }
+    }
+
+    #[test]
+    fn a_server_with_too_much_to_keep_is_not_kept() {
+        let reach = Reach::Program(Program::new("one"));
+        let long = json!({ "name": "t", "description": "d".repeat(MOST_BYTES_OF_ONE), "inputSchema": { "type": "object" } });
+        let tools = Arc::new(vec![Tool::read(&Raw::from(&long)).unwrap()]);
+        let listing = (InputSet::default(), Arc::new(Catalogue { tools, ..Catalogue::default() }));
+        assert!(server(&reach, &[listing]).is_none());
+    }
+}

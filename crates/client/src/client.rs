@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_protocol::model::{
-    CallToolResult, CompleteResult, GetPromptResult, Implementation, Prompt, ReadResult, Resource,
-    ResourceTemplate, ServerCapabilities, Tool,
+    CallToolResult, ClientCapabilities, CompleteResult, GetPromptResult, Implementation, Prompt, ReadResult,
+    Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
 use trunkline_protocol::{Era, Level, Method, Notification, Raw, Revision};
 use trunkline_transport::Target;
@@ -23,6 +23,7 @@ use crate::edge::Edge;
 use crate::error::Error;
 use crate::input::InputHandler;
 use crate::list::List;
+use crate::lists_as::ListsAs;
 use crate::session::{self, Adopted};
 use crate::subscribe::{Change, Changes, Subscription, Watch};
 use crate::tools::KnownTools;
@@ -201,6 +202,12 @@ impl Client {
     /// As [`Client::tools`].
     pub async fn templates(&self) -> Result<Arc<List<ResourceTemplate>>, Error> {
         self.inner.list().await
+    }
+
+    /// Lists what the server has for clients of other capabilities than this one's. A legacy session has declared its own for
+    /// good, and lists what it always does.
+    pub fn lists_as(&self, capabilities: ClientCapabilities) -> ListsAs {
+        ListsAs::new(self.inner.clone(), capabilities)
     }
 
     /// Calls a tool with arguments, a JSON object.

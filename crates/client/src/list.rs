@@ -7,7 +7,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use trunkline_protocol::mirror::MirroredParams;
-use trunkline_protocol::model::{CacheHint, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::model::{
+    CacheHint, ClientCapabilities, MalformedModel, Prompt, Resource, ResourceTemplate, Tool,
+};
 use trunkline_protocol::{Method, Raw, Refusal, shorten};
 
 use crate::cache::Key;
@@ -59,8 +61,9 @@ pub(crate) trait Listed: Sized + Send + Sync + 'static {
 
     fn read(raw: &Raw) -> Result<Self, MalformedModel>;
 
-    /// Looks at a list that is complete, and may leave further items out of it.
-    fn complete(_: &Inner, _: &mut List<Self>) {}
+    /// Looks at a list that is complete, and may leave further items out of it. It may be one of several for different
+    /// capabilities.
+    fn complete(_: &Inner, _: &mut List<Self>, _is_one_of_several: bool) {}
 }
 
 macro_rules! listed {
@@ -90,9 +93,10 @@ impl Listed for Tool {
         Self::read(raw)
     }
 
-    fn complete(inner: &Inner, list: &mut List<Self>) {
+    fn complete(inner: &Inner, list: &mut List<Self>, is_one_of_several: bool) {
         if !inner.session.load().edge.mirrors_arguments() {
-            inner.tools.learn(list.items.iter().map(|tool| (tool, MirroredParams::default())));
+            let tools = list.items.iter().map(|tool| (tool, MirroredParams::default()));
+            inner.tools.learn(tools, is_one_of_several);
             return;
         }
         let mut mirrored = Vec::with_capacity(list.items.len());
@@ -111,7 +115,7 @@ impl Listed for Tool {
                 }
             }
         });
-        inner.tools.learn(list.items.iter().zip(mirrored));
+        inner.tools.learn(list.items.iter().zip(mirrored), is_one_of_several);
     }
 }
 
@@ -131,17 +135,35 @@ impl Inner {
             return Ok(kept);
         }
         let ticket = self.cache.ticket(key);
-        let (list, cache, bytes) = match self.fetch_list::<T>().await {
-            // A cursor that the server forgot in mid-list: what was read is worth nothing, and the list is begun again, once.
-            Err(Stopped::BadCursor(_)) => self.fetch_list::<T>().await.map_err(Error::from)?,
-            fetched => fetched.map_err(Error::from)?,
-        };
+        let (list, cache, bytes) = self.fetch_whole_list::<T>(None).await?;
         let list = Arc::new(list);
         self.cache.put(ticket, cache, bytes, || list.clone());
         Ok(list)
     }
 
-    async fn fetch_list<T: Listed>(self: &Arc<Self>) -> Result<(List<T>, CacheHint, usize), Stopped> {
+    /// Returns a list as the server gives it to clients of these capabilities, which is not kept.
+    pub(crate) async fn list_as<T: Listed>(
+        self: &Arc<Self>,
+        capabilities: &ClientCapabilities,
+    ) -> Result<Arc<List<T>>, Error> {
+        self.fetch_whole_list(Some(capabilities)).await.map(|(list, ..)| Arc::new(list))
+    }
+
+    async fn fetch_whole_list<T: Listed>(
+        self: &Arc<Self>,
+        capabilities: Option<&ClientCapabilities>,
+    ) -> Result<(List<T>, CacheHint, usize), Error> {
+        match self.fetch_list::<T>(capabilities).await {
+            // A cursor that the server forgot in mid-list: what was read is worth nothing, and the list is begun again, once.
+            Err(Stopped::BadCursor(_)) => self.fetch_list::<T>(capabilities).await.map_err(Error::from),
+            fetched => fetched.map_err(Error::from),
+        }
+    }
+
+    async fn fetch_list<T: Listed>(
+        self: &Arc<Self>,
+        capabilities: Option<&ClientCapabilities>,
+    ) -> Result<(List<T>, CacheHint, usize), Stopped> {
         let limits = &self.plan.limits;
         let began = Instant::now();
         let mut list = List { items: Vec::new(), left_out: Vec::new() };
@@ -154,7 +176,7 @@ impl Inner {
             if began.elapsed() > limits.call_at_most {
                 return Err(Error::TimedOut { after: began.elapsed() }.into());
             }
-            let page = self.fetch_page::<T>(cursor.as_ref()).await?;
+            let page = self.fetch_page::<T>(cursor.as_ref(), capabilities).await?;
             bytes += page.bytes;
             if bytes > limits.list_bytes {
                 let method = T::METHOD.as_str();
@@ -173,7 +195,7 @@ impl Inner {
                 take(&mut list, item);
             }
             let Some(next) = page.next else {
-                T::complete(self, &mut list);
+                T::complete(self, &mut list, capabilities.is_some());
                 return Ok((list, cache.unwrap_or_default(), bytes));
             };
             if !seen.insert(next.clone()) {
@@ -186,8 +208,13 @@ impl Inner {
         Err(Error::Malformed(problem).into())
     }
 
-    async fn fetch_page<T: Listed>(self: &Arc<Self>, cursor: Option<&Raw>) -> Result<Page, Stopped> {
+    async fn fetch_page<T: Listed>(
+        self: &Arc<Self>,
+        cursor: Option<&Raw>,
+        capabilities: Option<&ClientCapabilities>,
+    ) -> Result<Page, Stopped> {
         let mut call = Call::of(T::METHOD);
+        call.capabilities = capabilities.cloned();
         call.meta.clone_from(&self.plan.list_meta);
         if let Some(cursor) = cursor {
             call.params.set("cursor", cursor.clone());

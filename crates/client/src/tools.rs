@@ -14,10 +14,13 @@ use crate::check::OutputCheck;
 use crate::error::Error;
 use crate::received::Received;
 
+/// The most tools that are remembered of several lists together, before the next list.
+const MOST_OF_SEVERAL: usize = 10_000;
+
 /// The tools that a call may need to know more of than their names.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools {
-    by_name: ArcSwap<HashMap<String, KnownTool>>,
+    by_name: ArcSwap<HashMap<String, Arc<KnownTool>>>,
 }
 
 #[derive(Debug)]
@@ -34,15 +37,26 @@ struct Output {
 }
 
 impl KnownTools {
-    /// Learns the tools of a list. Those that need nothing are not remembered.
-    pub(crate) fn learn<'a>(&self, tools: impl Iterator<Item = (&'a Received<Tool>, MirroredParams)>) {
-        let known = tools.filter_map(|(tool, mirrored)| {
+    /// Learns the tools of a list, beside those of others if it is one of several. Those that need nothing are not remembered.
+    pub(crate) fn learn<'a>(
+        &self,
+        tools: impl Iterator<Item = (&'a Received<Tool>, MirroredParams)>,
+        is_one_of_several: bool,
+    ) {
+        let learned = tools.filter_map(|(tool, mirrored)| {
             let output = tool.output_schema.as_ref();
             let output = output.map(|schema| Output { schema: schema.detached(), check: OnceLock::new() });
             (output.is_some() || !mirrored.is_empty())
-                .then(|| (tool.name.clone(), KnownTool { mirrored, output }))
+                .then(|| (tool.name.clone(), Arc::new(KnownTool { mirrored, output })))
         });
-        self.by_name.store(Arc::new(known.collect()));
+        let known = self.by_name.load();
+        // Tools that come and go under ever new names are forgotten all at once.
+        let mut next = match is_one_of_several && known.len() <= MOST_OF_SEVERAL {
+            true => HashMap::clone(&known),
+            false => HashMap::new(),
+        };
+        next.extend(learned);
+        self.by_name.store(Arc::new(next));
     }
 
     /// Returns the headers that repeat arguments of a call. For a tool that was never listed there are none: the server

@@ -163,13 +163,25 @@ impl Desk {
         is_quiet || self.phase == Phase::Open
     }
 
+    /// Returns the capabilities for which a connection lists: its own, or without sessions those of all callers.
+    pub(super) fn listed_over(&self, connection: &Connection) -> Vec<InputSet> {
+        match connection.client.server().keeps_sessions() {
+            true => vec![connection.input],
+            false => self.listings.requested(),
+        }
+    }
+
     /// Takes over a listing; reports whether what is offered is different now.
     pub(super) fn take_catalogue(&mut self, shown: InputSet, listed: Catalogue) -> bool {
         let is_different = self.listings.store(shown, listed);
         if is_different {
             // What has changed for one may have changed for all, and only a connection says whether it did.
-            let connected: Vec<_> = self.usable().map(|connection| connection.input).collect();
-            self.listings.retain(|known| known == shown || connected.contains(&known));
+            let is_stateless = self.known.as_ref().is_some_and(|known| !known.keeps_sessions);
+            let mut kept_current: Vec<_> = self.usable().map(|connection| connection.input).collect();
+            if is_stateless {
+                kept_current.extend(self.listings.requested());
+            }
+            self.listings.retain(|known| known == shown || kept_current.contains(&known));
         }
         // Lists are answered from the registry, which does not have it yet.
         self.is_shown &= !is_different;

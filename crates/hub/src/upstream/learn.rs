@@ -57,13 +57,24 @@ impl Upstream {
             return;
         }
         let mut pulse = self.pulse.subscribe();
+        self.request_listing(party.input());
         let Ok(lease) = self.lease(party).await else { return };
+        lease.connection().stir();
         let listed = pulse.wait_for(|_| self.listing_state(party.input()) == ListingState::Current);
         tokio::select! {
             // The sender is `self`, so that this waits and never fails.
             _ = listed => {}
             _ = lease.client().closed() => {}
         }
+    }
+
+    /// Has an upstream without sessions listed for a caller too, over the connection that all callers share. With sessions each
+    /// connection lists for itself, and this has no effect.
+    fn request_listing(&self, caller: InputSet) {
+        let share = self.config.load().share;
+        let mut desk = self.lock();
+        let shown = shown_to(caller, share, desk.known.as_deref());
+        desk.listings.request(shown);
     }
 
     /// Waits until it is known what the upstream lists for a caller, or nothing is under way to learn it.
@@ -86,9 +97,7 @@ impl Upstream {
 pub(super) fn shown_to(caller: InputSet, share: Share, known: Option<&Known>) -> InputSet {
     match known {
         _ if share == Share::All => InputSet::default(),
-        Some(known) if known.keeps_sessions => caller.usable_in(known.revision),
-        // It is shown the capabilities of each call, and none when it is asked for its lists.
-        Some(_) => InputSet::default(),
+        Some(known) => caller.usable_in(known.revision),
         None => caller,
     }
 }

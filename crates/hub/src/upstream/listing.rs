@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tokio::time::timeout;
-use trunkline_client::{Client, Error, List};
-use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_client::{Error, List, ListsAs};
+use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool};
 use trunkline_protocol::{Members, Refusal};
 
 use crate::limits::HubLimits;
@@ -57,13 +57,13 @@ pub(super) struct Listed {
 
 /// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
 pub(super) async fn fetch(
-    client: &Client,
+    client: &ListsAs,
+    offered: &ServerCapabilities,
     lists: Lists,
     before: &Catalogue,
     limits: &HubLimits,
     hub: &HubId,
 ) -> Listed {
-    let offered = client.server().capabilities.clone();
     // What was left out of lists that are not looked at now still is.
     let is_kept = |reason: &&String| !lists.have(reason.split(':').next().unwrap_or_default());
     let left_out = before.left_out.iter().filter(is_kept).cloned().collect();

@@ -19,6 +19,8 @@ pub(super) struct Listings {
     /// What the predecessor or the previous run has listed. It counts until the upstream has listed anything itself, or
     /// could not be connected to.
     provisional: Vec<Listing>,
+    /// The capabilities for which an upstream without sessions is asked for its lists, oldest first.
+    requested: Vec<InputSet>,
     /// Callers' capabilities for which a listing is being fetched.
     learning: Vec<InputSet>,
     /// Callers' capabilities for which lists were answered without this upstream, so that they do not wait for it again.
@@ -121,6 +123,22 @@ impl Listings {
             true => ListingState::Provisional,
             false => ListingState::Missing,
         }
+    }
+
+    /// Has an upstream without sessions asked for its lists with these capabilities too, from now on.
+    pub(super) fn request(&mut self, shown: InputSet) {
+        if !self.requested.contains(&shown) {
+            if self.requested.len() >= MOST_LISTINGS {
+                self.requested.remove(0);
+            }
+            self.requested.push(shown);
+        }
+    }
+
+    /// Returns the capabilities with which an upstream without sessions is asked for its lists: none at all, until there is a
+    /// caller.
+    pub(super) fn requested(&self) -> Vec<InputSet> {
+        if self.requested.is_empty() { vec![InputSet::default()] } else { self.requested.clone() }
     }
 
     /// Begins to learn what there is for a caller; reports whether nothing else does already.

@@ -10,6 +10,7 @@ use trunkline_config::{Reach, Start};
 
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
+use super::input::InputSet;
 use super::listing::{self, Lists};
 use super::state::Failure;
 use super::{Told, Upstream};
@@ -35,6 +36,7 @@ async fn mind(upstream: Weak<Upstream>, connection: Arc<Connection>) {
     loop {
         // Made before anything is looked at, so that nothing that happens in between is missed.
         let stirred = connection.stirred();
+        unless_ending(&connection, again.take_over_requested(&upstream, &connection)).await;
         let Some(idle_at) = upstream.upgrade().map(|upstream| upstream.settle(&connection)) else { return };
         if connection.is_closing() && !connection.client.is_closed() {
             return end(&upstream, &connection).await;
@@ -118,25 +120,31 @@ impl Again {
         lists: Lists,
         announced: Lists,
     ) {
-        let Some((before, options, hub)) = upstream.upgrade().map(|upstream| {
-            let before = upstream.lock().listings.before(connection.input);
-            (before, upstream.options.clone(), upstream.hub.clone())
-        }) else {
-            return;
-        };
         let lists = lists.and(self.lists);
         if !lists.is_none() {
-            let before = before.unwrap_or_default();
-            let listing = listing::fetch(&connection.client, lists, &before, &options.limits, &hub);
-            let listed = Box::pin(listing).await;
-            self.lists = listed.failed;
-            match (upstream.upgrade(), listed.circle) {
-                (Some(upstream), Some(circle)) => return upstream.renounce(connection, circle),
-                (Some(upstream), None) => upstream.take_catalogue(connection, listed.catalogue, announced),
-                (None, _) => {}
+            let keys = upstream.upgrade().map(|upstream| upstream.lock().listed_over(connection));
+            self.lists = Lists::NONE;
+            for shown in keys.unwrap_or_default() {
+                let failed = take_over_for(upstream, connection, shown, lists, announced).await;
+                self.lists = self.lists.and(failed);
             }
         }
         self.set_time(upstream);
+    }
+
+    /// Lists for callers whose capabilities the connection has not listed for yet.
+    async fn take_over_requested(&mut self, upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
+        let missing = upstream.upgrade().map(|upstream| {
+            let desk = upstream.lock();
+            let mut keys = desk.listed_over(connection);
+            keys.retain(|shown| !desk.listings.has(*shown));
+            keys
+        });
+        for shown in missing.unwrap_or_default() {
+            let failed = take_over_for(upstream, connection, shown, Lists::ALL, Lists::NONE).await;
+            self.lists = self.lists.and(failed);
+            self.set_time(upstream);
+        }
     }
 
     /// Decides when to ask again, if there is anything to ask for.
@@ -149,6 +157,39 @@ impl Again {
             self.backoff.failed(now, &upstream.options.limits);
             self.at = Some(now + self.backoff.remaining(now));
         }
+    }
+}
+
+/// Takes over what a server lists to callers of some capabilities; returns the lists that failed.
+async fn take_over_for(
+    upstream: &Weak<Upstream>,
+    connection: &Arc<Connection>,
+    shown: InputSet,
+    lists: Lists,
+    announced: Lists,
+) -> Lists {
+    let Some((before, options, hub)) = upstream.upgrade().map(|upstream| {
+        let before = upstream.lock().listings.before(shown);
+        (before, upstream.options.clone(), upstream.hub.clone())
+    }) else {
+        return Lists::NONE;
+    };
+    // Of a listing that was never taken over, every list is missing.
+    let lists = if before.is_some() { lists } else { Lists::ALL };
+    let client = connection.client.lists_as(shown.capabilities());
+    let offered = connection.client.server().capabilities.clone();
+    let before = before.unwrap_or_default();
+    let listed = Box::pin(listing::fetch(&client, &offered, lists, &before, &options.limits, &hub)).await;
+    match (upstream.upgrade(), listed.circle) {
+        (Some(upstream), Some(circle)) => {
+            upstream.renounce(connection, circle);
+            Lists::NONE
+        }
+        (Some(upstream), None) => {
+            upstream.take_catalogue(shown, listed.catalogue, announced);
+            listed.failed
+        }
+        (None, _) => Lists::NONE,
     }
 }
 
@@ -222,7 +263,7 @@ impl Upstream {
         let desk = self.lock();
         let mut others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
         let is_kept = others.any(|other| other.input == connection.input);
-        !is_kept || !desk.listings.has(connection.input)
+        !is_kept || desk.listed_over(connection).iter().any(|shown| !desk.listings.has(*shown))
     }
 
     /// Decides whether the connection is of any use, ends it if not, and returns when to look again.

@@ -33,7 +33,6 @@ use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 
-use self::connection::Connection;
 pub(crate) use self::connection::{Lease, Who};
 use self::desk::Desk;
 pub(crate) use self::input::InputSet;
@@ -317,8 +316,8 @@ impl Upstream {
     }
 
     /// Takes over what the server listed, and tells the hub if that is different from before or the server says so.
-    fn take_catalogue(&self, connection: &Connection, listed: Catalogue, announced: Lists) {
-        let is_different = self.change(|desk| desk.take_catalogue(connection.input, listed));
+    fn take_catalogue(&self, shown: InputSet, listed: Catalogue, announced: Lists) {
+        let is_different = self.change(|desk| desk.take_catalogue(shown, listed));
         if is_different || !announced.is_none() {
             (self.tell)(Told::Offers(announced));
         }

@@ -17,10 +17,18 @@ use crate::support::{
     tools, until, within,
 };
 
-/// A legacy server that lists `ask` to clients with elicitation, `sample` to clients with sampling, and `t` to all.
+/// A server that lists `ask` to clients with elicitation, `sample` to clients with sampling, and `t` to all. In the legacy era
+/// it learns of capabilities when a session begins, and in the modern one with each request.
 fn by_capabilities() -> Opener {
     let shown: Arc<Mutex<HashMap<usize, Value>>> = Arc::default();
     let (_, opener) = script(move |peer, message| match message["method"].as_str() {
+        Some("server/discover") => Says::Result(json!({
+            "resultType": "complete",
+            "supportedVersions": [NEW.as_str()],
+            "capabilities": { "tools": {} },
+            "ttlMs": 0,
+            "cacheScope": "private",
+        })),
         Some("initialize") => {
             let capabilities = message["params"]["capabilities"].clone();
             shown.lock().unwrap().insert(peer.number, capabilities);
@@ -31,7 +39,9 @@ fn by_capabilities() -> Opener {
             }))
         }
         Some("tools/list") => {
-            let capabilities = shown.lock().unwrap().get(&peer.number).cloned().unwrap_or_default();
+            let declared = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+            let session = shown.lock().unwrap().get(&peer.number).cloned();
+            let capabilities = session.unwrap_or_else(|| declared.clone());
             let mut names = vec!["t"];
             names.extend(capabilities.get("elicitation").map(|_| "ask"));
             names.extend(capabilities.get("sampling").map(|_| "sample"));
@@ -61,9 +71,9 @@ async fn each_client_lists_what_its_capabilities_give_in_any_order() {
         (none.with_form().with_sampling(), &["a__ask", "a__sample", "a__t"][..]),
     ];
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
-        for revision in [OLD, NEW] {
+        for (up, revision) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
             let town = Town::default();
-            town.script("a", by_capabilities(), OLD);
+            town.script("a", by_capabilities(), up);
             let hub = town.hub();
             within(hub.set_servers(vec![lazy("a")])).await;
             let front = front(&hub);
@@ -75,17 +85,17 @@ async fn each_client_lists_what_its_capabilities_give_in_any_order() {
             }
             // Twice, so that no list depends on who listed before.
             for (client, expected) in clients.iter().chain(&clients) {
-                assert_eq!(tools(client).await, *expected, "{order:?} {revision}");
+                assert_eq!(tools(client).await, *expected, "{order:?} {up} {revision}");
                 for name in *expected {
                     assert_eq!(
                         say(client, name).await,
                         name.trim_start_matches("a__"),
-                        "{order:?} {revision}"
+                        "{order:?} {up} {revision}"
                     );
                 }
             }
             let bare = &clients.iter().find(|(_, expected)| *expected == ["a__t"]).unwrap().0;
-            assert!(say(bare, "a__ask").await.contains("Unknown tool"), "{order:?} {revision}");
+            assert!(say(bare, "a__ask").await.contains("Unknown tool"), "{order:?} {up} {revision}");
         }
     }
 }

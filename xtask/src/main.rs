@@ -17,6 +17,7 @@ mod instructions;
 mod interop;
 mod matrix;
 mod platforms;
+mod ratchet;
 mod release;
 mod run;
 mod soak;
@@ -49,6 +50,7 @@ cargo xtask COMMAND
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   platforms    it compiles for other systems and with the oldest Rust   [--only TARGET]...
+  ratchet      how the code reads, in numbers that get no worse   [--save]
   release      the binary as people are to have it, in target/dist
   tools        install what conformance and interop need
   browser      pages of other origins in a real browser
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         "argv" => argv::command(args),
         "faults" => faults::command(args),
         "soak" => soak::command(args),
+        "ratchet" => ratchet::command(args),
         "release" => release::command(args),
         "platforms" => platforms::command(args),
         "browser" => browser::command(args),

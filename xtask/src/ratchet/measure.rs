@@ -1,0 +1,213 @@
+//! What is measured.
+
+use std::collections::HashMap;
+
+use super::source::SourceFile;
+
+/// One number.
+pub(super) struct Measure {
+    pub(super) name: &'static str,
+    pub(super) count: fn(&[SourceFile]) -> f64,
+    pub(super) is_better_high: bool,
+    /// Where it should get to.
+    pub(super) wanted: Option<&'static str>,
+}
+
+impl Measure {
+    const fn low(name: &'static str, wanted: Option<&'static str>, count: fn(&[SourceFile]) -> f64) -> Self {
+        Self { name, count, is_better_high: false, wanted }
+    }
+
+    const fn high(name: &'static str, count: fn(&[SourceFile]) -> f64) -> Self {
+        Self { name, count, is_better_high: true, wanted: None }
+    }
+
+    pub(super) fn is_worse(&self, before: f64, now: f64) -> bool {
+        if self.is_better_high { now < before } else { now > before }
+    }
+}
+
+/// All numbers, in the order of the table.
+pub(super) const ALL: &[Measure] = &[
+    Measure::low("lines of the longest file", Some("under 500"), longest_file),
+    Measure::low("lines of a file, 90th percentile", None, |files| percentile(files, 90)),
+    Measure::low("functions over 60 lines", None, long_functions),
+    Measure::low("lines of the longest function", None, longest_function),
+    Measure::low("type names used twice in one crate", Some("0"), repeated_in_a_crate),
+    Measure::low("types that share their name, in percent", Some("under 10"), shared_percent),
+    Measure::low("type names of one word, in percent", None, one_word_percent),
+    Measure::low("whoever, nobody, … per 1,000 words of comments", Some("under 0.5"), |files| {
+        per_thousand(files, PRONOUNS)
+    }),
+    Measure::low("says, told, asked, … per 1,000 words of comments", Some("under 1.5"), |files| {
+        per_thousand(files, SPEECH)
+    }),
+    Measure::low("types that a result passes through", Some("at most 4"), result_types),
+    Measure::low("public items of the facade's crates", None, facade_items),
+    Measure::high("examples in the documentation", doc_examples),
+];
+
+/// Words that leave open who does something.
+const PRONOUNS: &[&str] = &[
+    "whoever",
+    "whomever",
+    "nobody",
+    "somebody",
+    "anybody",
+    "everybody",
+    "someone",
+    "anyone",
+    "whose",
+    "whom",
+];
+
+/// Words by which a program is spoken of as if it talked.
+const SPEECH: &[&str] = &[
+    "says", "say", "said", "saying", "tells", "tell", "told", "telling", "hears", "hear", "heard", "asks",
+    "asked", "speaks", "speak", "spoken",
+];
+
+/// The types that the result of a relayed call is wrapped in, one after the other, by their crates. When one of them is
+/// renamed, its name changes here too; when it is removed, so is the row.
+const RESULT_TYPES: &[(&str, &str)] = &[
+    ("client", "Arrived"),
+    ("client", "Waited"),
+    ("client", "Settled"),
+    ("client", "Step"),
+    ("client", "Outcome"),
+    ("server", "Outcome"),
+    ("server", "Step"),
+    ("server", "Event"),
+    ("server", "Taken"),
+];
+
+/// The crates of which the facade makes items public.
+const FACADE: &[&str] = &["protocol", "transport", "session", "server", "client", "macros", "trunkline"];
+
+fn longest_file(files: &[SourceFile]) -> f64 {
+    float(files.iter().map(SourceFile::lines).max().unwrap_or_default())
+}
+
+fn percentile(files: &[SourceFile], percent: usize) -> f64 {
+    let mut lines: Vec<_> = files.iter().map(SourceFile::lines).collect();
+    lines.sort_unstable();
+    float(lines.get(lines.len() * percent / 100).copied().unwrap_or_default())
+}
+
+fn long_functions(files: &[SourceFile]) -> f64 {
+    float(files.iter().flat_map(SourceFile::function_lengths).filter(|lines| *lines > 60).count())
+}
+
+fn longest_function(files: &[SourceFile]) -> f64 {
+    float(files.iter().flat_map(SourceFile::function_lengths).max().unwrap_or_default())
+}
+
+fn types(files: &[SourceFile]) -> impl Iterator<Item = (&str, &str)> {
+    files.iter().flat_map(|file| file.types().map(|name| (&*file.krate, name)))
+}
+
+/// Counts the definitions that are not the only one of their kind.
+fn repeated<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>) -> (usize, usize) {
+    let mut counts: HashMap<K, usize> = HashMap::new();
+    keys.for_each(|key| *counts.entry(key).or_default() += 1);
+    (counts.values().filter(|count| **count > 1).sum(), counts.values().sum())
+}
+
+fn repeated_in_a_crate(files: &[SourceFile]) -> f64 {
+    float(repeated(types(files)).0)
+}
+
+fn shared_percent(files: &[SourceFile]) -> f64 {
+    let (shared, all) = repeated(types(files).map(|(_, name)| name));
+    percent(shared, all)
+}
+
+fn one_word_percent(files: &[SourceFile]) -> f64 {
+    let is_one_word = |name: &str| name.chars().filter(|c| c.is_uppercase()).count() == 1;
+    let one_word = types(files).filter(|(_, name)| is_one_word(name)).count();
+    percent(one_word, types(files).count())
+}
+
+fn per_thousand(files: &[SourceFile], words: &[&str]) -> f64 {
+    let (mut found, mut all) = (0, 0);
+    for comment in files.iter().flat_map(SourceFile::comments) {
+        for word in comment.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()) {
+            all += 1;
+            found += usize::from(words.contains(&word.to_lowercase().as_str()));
+        }
+    }
+    rounded(1000.0 * float(found) / float(all).max(1.0))
+}
+
+fn result_types(files: &[SourceFile]) -> f64 {
+    let exists = |row: &&(&str, &str)| types(files).any(|found| found == **row);
+    float(RESULT_TYPES.iter().filter(exists).count())
+}
+
+fn facade_items(files: &[SourceFile]) -> f64 {
+    let is_item = |line: &&str| {
+        let kinds =
+            ["fn", "async", "const", "struct", "enum", "trait", "type", "static", "mod", "use", "macro"];
+        let item = line.trim_start().strip_prefix("pub ").and_then(|item| item.split(' ').next());
+        item.is_some_and(|word| kinds.contains(&word))
+    };
+    let files = files.iter().filter(|file| FACADE.contains(&&*file.krate));
+    float(files.flat_map(|file| file.text.lines()).filter(is_item).count())
+}
+
+/// Counts blocks of Rust in documentation.
+fn doc_examples(files: &[SourceFile]) -> f64 {
+    let mut count = 0;
+    for file in files {
+        let mut is_open = false;
+        for comment in file.comments() {
+            let Some(language) = comment.trim_start().strip_prefix("```") else { continue };
+            is_open = !is_open;
+            let is_rust =
+                language.is_empty() || ["rust", "no_run", "should_panic", "compile_fail"].contains(&language);
+            count += usize::from(is_open && is_rust);
+        }
+    }
+    float(count)
+}
+
+fn percent(part: usize, all: usize) -> f64 {
+    rounded(100.0 * float(part) / float(all).max(1.0))
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of lines and words are far below 2^52")]
+fn float(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> Vec<SourceFile> {
+        [
+            ("client", "/// Nobody says anything.\nstruct State;\nstruct State;\nenum Outcome {}\n"),
+            ("server", "// Four plain words here\npub struct State;\npub struct TwoWords;\n/// ```\n/// x\n/// ```\n"),
+        ]
+        .map(|(krate, text)| SourceFile::new(krate, text))
+        .into()
+    }
+
+    #[test]
+    fn each_number_is_what_can_be_counted_by_hand() {
+        let files = files();
+        assert_eq!(repeated_in_a_crate(&files), 2.0);
+        assert_eq!(shared_percent(&files), 60.0);
+        assert_eq!(one_word_percent(&files), 80.0);
+        assert_eq!(per_thousand(&files, PRONOUNS), 125.0);
+        assert_eq!(per_thousand(&files, SPEECH), 125.0);
+        assert_eq!(result_types(&files), 1.0);
+        assert_eq!(facade_items(&files), 2.0);
+        assert_eq!(doc_examples(&files), 1.0);
+        assert_eq!(longest_file(&files), 6.0);
+    }
+}

@@ -1,0 +1,98 @@
+//! `cargo xtask ratchet`: how the code reads, in numbers that may get better and never worse.
+//!
+//! Everything is measured over text, with rules simple enough to check by hand, so that the numbers of one commit can be
+//! compared with those of another. `xtask/ratchet.json` has the numbers that hold; `--save` writes today's.
+
+mod measure;
+mod source;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use self::measure::Measure;
+use self::source::SourceFile;
+use crate::args::Args;
+use crate::table::Table;
+use crate::{Outcome, root};
+
+/// The numbers that hold, by the names of their measures.
+type Numbers = BTreeMap<String, f64>;
+
+pub(crate) fn command(mut args: Args) -> Outcome {
+    let is_saved = args.flag("--save");
+    args.finish()?;
+    let files = source::production(&root())?;
+    let now = measured(&files);
+    if is_saved {
+        fs::write(path(), serde_json::to_string_pretty(&now)? + "\n")?;
+    }
+    let before = recorded()?;
+    let mut table = Table::new(&["measure", "recorded", "now", "wanted"]);
+    for measure in measure::ALL {
+        let number =
+            |numbers: &Numbers| numbers.get(measure.name).map_or("–".to_owned(), ToString::to_string);
+        let wanted = measure.wanted.unwrap_or_default().to_owned();
+        table.row(vec![measure.name.to_owned(), number(&before), number(&now), wanted]);
+    }
+    print!("{}", table.render());
+    match worse(&before, &now).as_slice() {
+        [] => Ok(()),
+        found => Err(found.join("\n").into()),
+    }
+}
+
+fn path() -> PathBuf {
+    root().join("xtask").join("ratchet.json")
+}
+
+fn recorded() -> Outcome<Numbers> {
+    Ok(serde_json::from_str(&fs::read_to_string(path())?)?)
+}
+
+fn measured(files: &[SourceFile]) -> Numbers {
+    measure::ALL.iter().map(|measure| (measure.name.to_owned(), (measure.count)(files))).collect()
+}
+
+/// Returns a sentence for each number that is worse than the recorded one.
+fn worse(before: &Numbers, now: &Numbers) -> Vec<String> {
+    let of = |numbers: &Numbers, measure: &Measure| numbers.get(measure.name).copied();
+    let compare = |measure: &Measure| match (of(before, measure), of(now, measure)) {
+        (Some(before), Some(now)) if measure.is_worse(before, now) => {
+            Some(format!("{}: {now}, and it was {before}", measure.name))
+        }
+        (Some(_), Some(_)) => None,
+        _ => Some(format!("{}: it is not in xtask/ratchet.json", measure.name)),
+    };
+    measure::ALL.iter().filter_map(compare).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_worse_than_recorded() {
+        let files = source::production(&root()).unwrap();
+        assert!(files.len() > 100, "too few files were read");
+        let found = worse(&recorded().unwrap(), &measured(&files));
+        assert!(found.is_empty(), "{}\n(if that is right: cargo xtask ratchet --save)", found.join("\n"));
+    }
+
+    #[test]
+    fn a_number_that_got_worse_or_is_missing_is_named() {
+        let measures = measure::ALL;
+        let same: Numbers = measures.iter().map(|measure| (measure.name.to_owned(), 5.0)).collect();
+        assert!(worse(&same, &same).is_empty());
+        for measure in measures {
+            for (number, is_worse) in [(4.0, measure.is_better_high), (6.0, !measure.is_better_high)] {
+                let mut now = same.clone();
+                now.insert(measure.name.to_owned(), number);
+                assert_eq!(!worse(&same, &now).is_empty(), is_worse, "{} {number}", measure.name);
+            }
+            let mut less = same.clone();
+            less.remove(measure.name);
+            assert_eq!(worse(&less, &same).len(), 1, "{}", measure.name);
+        }
+    }
+}

@@ -13,7 +13,7 @@ use trunkline_protocol::model::{MalformedModel, Prompt, Resource, ResourceTempla
 use trunkline_protocol::{Raw, Revision, Writer};
 
 use crate::registry::Catalogue;
-use crate::upstream::{InputSet, Listing};
+use crate::upstream::{InputSet, Listing, MOST_LISTINGS};
 
 /// The version of the format; a file of another version is not used.
 const FORMAT: u32 = 1;
@@ -83,7 +83,8 @@ impl CatalogueFile {
         let mut stored = self.lock();
         let mut before = std::mem::take(&mut *stored);
         for (name, listed) in servers {
-            if let Some(server) = listed.or_else(|| before.remove(name.as_str())) {
+            let old = before.remove(name.as_str());
+            if let Some(server) = StoredServer::merged(old, listed) {
                 stored.insert(name.as_str().to_owned(), server);
             }
         }
@@ -122,6 +123,22 @@ impl StoredServer {
             listings,
         };
         (bytes <= MOST_BYTES_OF_ONE).then_some(stored)
+    }
+
+    /// Adds to what a server has listed in this run what it had listed to clients of other capabilities before.
+    fn merged(old: Option<Self>, new: Option<Self>) -> Option<Self> {
+        match (old, new) {
+            (Some(old), Some(mut new)) if old.reach == new.reach && old.revision == new.revision => {
+                let is_new = |listing: &StoredListing| {
+                    new.listings.iter().all(|known| known.capabilities != listing.capabilities)
+                };
+                let others: Vec<_> = old.listings.into_iter().filter(is_new).collect();
+                new.listings.extend(others);
+                new.listings.truncate(MOST_LISTINGS);
+                Some(new)
+            }
+            (old, new) => new.or(old),
+        }
     }
 
     /// Returns the listings, without items that cannot be read.
@@ -276,6 +293,10 @@ mod tests {
         assert_eq!(stored.listings(), [listing()]);
         assert_eq!((&*stored.revision, stored.keeps_sessions), (Revision::NEWEST_LEGACY.as_str(), true));
         assert!(file.server(&name, &Reach::Program(Program::new("two"))).is_none());
+        let other = (InputSet::from_bits(1), listing().1);
+        file.save(vec![(name.clone(), server(&reach, &[other.clone()]))]).unwrap();
+        let stored = CatalogueFile::open(path.clone()).server(&name, &reach).unwrap();
+        assert_eq!(stored.listings(), [other, listing()], "those of other capabilities are kept");
         file.save(Vec::new()).unwrap();
         assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "it is not configured any more");
     }

@@ -9,7 +9,7 @@ use crate::registry::Catalogue;
 pub(crate) type Listing = (InputSet, Arc<Catalogue>);
 
 /// Sets of capabilities for which listings are kept; beyond it the oldest listing goes.
-const MOST_LISTINGS: usize = 8;
+pub(crate) const MOST_LISTINGS: usize = 8;
 
 /// The listings of one upstream.
 #[derive(Clone, Debug, Default)]

@@ -38,7 +38,7 @@ use self::desk::Desk;
 pub(crate) use self::input::InputSet;
 use self::learn::shown_to;
 pub(crate) use self::listing::Lists;
-pub(crate) use self::listings::{Listing, ListingState};
+pub(crate) use self::listings::{Listing, ListingState, MOST_LISTINGS};
 pub(crate) use self::party::{Caller, Party};
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};

@@ -6,7 +6,8 @@ use bytestring::ByteString;
 
 use crate::codec::RawResult;
 use crate::id::Id;
-use crate::json::{COMMON, Collector, JsonKind, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
+use crate::json::{COMMON, Collector, JsonKind, Key, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
+use crate::member_case::CaseCheck;
 use crate::method::Method;
 use crate::refusal::Refusal;
 use crate::shorten::shorten;
@@ -223,6 +224,7 @@ const ERROR: usize = 5;
 struct Envelope {
     /// The first thing that is wrong with the members themselves.
     fault: Option<String>,
+    case: CaseCheck,
     version_ok: bool,
     id: Option<Result<Id, NoId>>,
     method: Option<ByteString>,
@@ -253,7 +255,7 @@ impl Envelope {
                     None => self.note("`method` must be a string"),
                 },
                 Some(PARAMS) if scanner.peek() == Some(b'{') => {
-                    let params = Params::scan(scanner, text, &mut self.fault);
+                    let params = Params::scan(scanner, text, &mut self.fault, &mut self.case);
                     fill(&mut self.params, Some(params))
                 }
                 Some(PARAMS) => {
@@ -263,6 +265,7 @@ impl Envelope {
                 Some(RESULT) => fill(&mut self.result, RawResult::scan(scanner)),
                 Some(ERROR) => fill(&mut self.error, scanner.value()),
                 _ => {
+                    self.case.envelope(&key, &MEMBERS);
                     others.get_or_insert_default().add(key.read(), &mut wrong);
                     scanner.skip();
                     continue;
@@ -301,6 +304,10 @@ impl Envelope {
         // An error response to a message whose id could not be read has `"id": null`.
         if unusable.is_some_and(|why| why != NoId::Null || self.error.is_none()) {
             return fail("`id` must be a string or an integer of reasonable length", id);
+        }
+        // A response is not passed on as it came, so that no other decoder reads its members.
+        if let Some(refusal) = self.case.refusal().filter(|_| self.method.is_some()) {
+            return Err(Malformed { refusal, id });
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => {
@@ -365,7 +372,12 @@ fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 
 impl Params {
     /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
-    fn scan(scanner: &mut Scanner<'_>, text: &ByteString, fault: &mut Option<String>) -> Self {
+    fn scan(
+        scanner: &mut Scanner<'_>,
+        text: &ByteString,
+        fault: &mut Option<String>,
+        case: &mut CaseCheck,
+    ) -> Self {
         let mut members = Collector::new();
         let mut meta = None;
         let mut wrong = None;
@@ -375,9 +387,12 @@ impl Params {
             first = false;
             if &*key != "_meta" {
                 let Some(value) = scanner.distinct_value(&mut wrong) else { break };
+                if let (Key::Other(name), None) = (&key, &wrong) {
+                    case.param(name, &value);
+                }
                 members.add(key.share(text), value, &mut wrong);
             } else if scanner.peek() == Some(b'{') {
-                let read = Members::scan(scanner, text, &mut wrong);
+                let read = Members::scan(scanner, text, &mut wrong, |name| case.meta(name));
                 if fill(&mut meta, Some(read)) {
                     wrong.get_or_insert(MalformedJson::Duplicate("_meta".to_owned()));
                 }

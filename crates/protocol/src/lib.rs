@@ -18,6 +18,7 @@ pub mod era;
 mod id;
 pub mod json;
 mod level;
+mod member_case;
 pub mod meta;
 mod method;
 pub mod model;

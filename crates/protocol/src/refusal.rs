@@ -83,6 +83,8 @@ table! {
     PARSE_ERROR        = -32700 / -32700, 400 / 400, "the message is not valid JSON";
     /// The JSON is not a message that may stand here.
     INVALID_REQUEST    = -32600 / -32600, 400 / 400, "the message is not a valid JSON-RPC request";
+    /// A member's name differs from one of the protocol only in case, so that decoders disagree about the message.
+    AMBIGUOUS_MEMBER   = -32600 / -32600, 400 / 400, "a member's name differs from one of the protocol only in case";
     /// The method does not exist, or belongs to a capability that is not offered.
     METHOD_NOT_FOUND   = -32601 / -32601, 200 / 404, "method not found";
     /// The parameters of a method are wrong.

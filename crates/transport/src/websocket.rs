@@ -10,7 +10,8 @@ use futures_util::stream::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
@@ -26,10 +27,23 @@ const MOST_UNANSWERED: u32 = 2;
 /// What one idle connection costs in each direction; larger messages are gathered beside it.
 const BUFFER_BYTES: usize = 8 * 1024;
 
+/// The most of a message that one frame has. A frame is copied into the write buffer, which never shrinks, so that a longer
+/// message goes out in fragments (RFC 6455, section 5.4).
+const FRAGMENT_BYTES: usize = 64 * 1024;
+
+/// The most pongs that may wait to be written. A peer that pings and does not read is not read from beyond this.
+const PONG_BYTES: usize = 8 * 1024;
+
+/// What the write buffer may hold: what is gathered before it is written, one frame, pongs, and a few control frames of ours.
+const WRITE_BUFFER_BYTES: usize = 2 * BUFFER_BYTES + FRAGMENT_BYTES + PONG_BYTES;
+
 /// Returns what a server answers to the `Sec-WebSocket-Key` of a client.
 pub fn accept_key(key: &[u8]) -> String {
     tokio_tungstenite::tungstenite::handshake::derive_accept_key(key)
 }
+
+/// What a ping or pong has at most beside its payload.
+const MOST_CONTROL_HEADER: usize = 6;
 
 /// Which party of a WebSocket this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +96,13 @@ impl Closing {
 #[derive(Debug)]
 pub struct WebSocketChannel<S> {
     socket: WebSocketStream<Counted<S>>,
-    outgoing: VecDeque<Utf8Bytes>,
+    /// Messages of which the last fragment is not in the write buffer yet.
+    outgoing: VecDeque<Bytes>,
+    /// How much of the first one is in the write buffer, or written.
+    fragmented: usize,
     queued: usize,
+    /// The bytes of pongs since the write buffer was last empty.
+    pongs: usize,
     /// A message that was read before anybody asked for it. Pongs are looked for even while the driver does not receive,
     /// and this is what may stand before them.
     ahead: Option<Result<Bytes, ReceiveError>>,
@@ -112,6 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         let config = WebSocketConfig::default()
             .read_buffer_size(BUFFER_BYTES)
             .write_buffer_size(BUFFER_BYTES)
+            .max_write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(Some(limit))
             .max_frame_size(Some(limit));
         let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
@@ -122,7 +142,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
                 WebSocketStream::from_partially_read(counted, ahead.into(), role, Some(config)).await
             },
             outgoing: VecDeque::new(),
+            fragmented: 0,
             queued: 0,
+            pongs: 0,
             ahead: None,
             closed: false,
             offence: None,
@@ -152,6 +174,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         while !self.closed {
+            if self.pongs >= PONG_BYTES
+                && let Err(error) = ready!(self.poll_written(cx))
+            {
+                self.closed = true;
+                return Poll::Ready(Some(Err(ReceiveError::Broken(error))));
+            }
             let read = ready!(Pin::new(&mut self.socket).poll_next(cx));
             self.unanswered = 0;
             match read {
@@ -161,12 +189,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
                     return Poll::Ready(Some(Ok(text.into())));
                 }
                 Some(Ok(Message::Binary(_))) => self.offend(Closing::NotText),
-                Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
-                    // It may have come in the middle of a message, and is no part of it.
-                    let control = self.control_bytes + payload.len();
-                    let counted = self.socket.get_mut();
-                    counted.read = counted.read.saturating_sub(control);
+                Some(Ok(Message::Ping(payload))) => {
+                    self.pongs += MOST_CONTROL_HEADER + payload.len();
+                    self.pass_control(&payload);
                 }
+                Some(Ok(Message::Pong(payload))) => self.pass_control(&payload),
                 Some(Ok(Message::Close(_) | Message::Frame(_))) => {}
                 Some(Err(Error::Capacity(_))) => self.offend(Closing::TooLong),
                 Some(Err(Error::Utf8(_))) => self.offend(Closing::NotUtf8),
@@ -179,6 +206,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             }
         }
         Poll::Ready(None)
+    }
+
+    /// Takes a ping or pong out of what was read: it may have come in the middle of a message, and is no part of it.
+    fn pass_control(&mut self, payload: &Bytes) {
+        let control = self.control_bytes + payload.len();
+        let counted = self.socket.get_mut();
+        counted.read = counted.read.saturating_sub(control);
+    }
+
+    /// Polls until the write buffer is empty, so that no pong waits any more.
+    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.socket).poll_flush(cx)).map_err(broken)?;
+        self.pongs = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes the next frame of what is to be sent.
+    fn next_frame(&mut self) -> Option<Frame> {
+        let message = self.outgoing.front()?;
+        let start = self.fragmented;
+        let end = message.len().min(start + FRAGMENT_BYTES);
+        let fragment = message.slice(start..end);
+        let kind = if start == 0 { Data::Text } else { Data::Continue };
+        let is_last = end == message.len();
+        if is_last {
+            self.queued -= end;
+            self.fragmented = 0;
+            self.outgoing.pop_front();
+        } else {
+            self.fragmented = end;
+        }
+        Some(Frame::message(fragment, OpCode::Data(kind), is_last))
     }
 
     fn offend(&mut self, offence: Closing) {
@@ -225,7 +284,7 @@ where
 
     fn send(&mut self, message: &str) {
         self.queued += message.len();
-        self.outgoing.push_back(message.into());
+        self.outgoing.push_back(Bytes::copy_from_slice(message.as_bytes()));
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -235,12 +294,12 @@ where
         }
         self.poll_pings(cx)?;
         while !self.outgoing.is_empty() {
+            // Not ready before the frame that did not fit into the connection is written whole.
             ready!(Pin::new(&mut self.socket).poll_ready(cx)).map_err(broken)?;
-            let Some(message) = self.outgoing.pop_front() else { break };
-            self.queued -= message.len();
-            Pin::new(&mut self.socket).start_send(Message::Text(message)).map_err(broken)?;
+            let Some(frame) = self.next_frame() else { break };
+            Pin::new(&mut self.socket).start_send(Message::Frame(frame)).map_err(broken)?;
         }
-        Pin::new(&mut self.socket).poll_flush(cx).map_err(broken)
+        self.poll_written(cx)
     }
 
     fn queued(&self) -> usize {
@@ -326,6 +385,118 @@ mod tests {
         assert_eq!(server.unreceived(), 4000, "whole, and not received yet");
         assert!(server.poll_receive(&mut cx).is_ready());
         assert_eq!(server.unreceived(), 0);
+    }
+
+    /// A connection whose peer pings as often as it is read from, and takes what is written only while it `reads`.
+    #[derive(Default)]
+    struct Pinging {
+        masked: bool,
+        reads: bool,
+        /// How many bytes of pings were read.
+        sent: usize,
+        /// The most that was to be written at one time.
+        buffered: usize,
+        taken: Vec<u8>,
+    }
+
+    /// As much as the peer sends, so that a channel that reads without end fails a test and does not hang it.
+    const MOST_SENT: usize = 4 << 20;
+
+    impl AsyncRead for Pinging {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut tokio::io::ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let mask = if self.masked { &[0x80 | 125, 0, 0, 0, 0][..] } else { &[125] };
+            let ping = [&[0x89][..], mask, &[b'p'; 125]].concat();
+            if self.sent >= MOST_SENT || buffer.remaining() < ping.len() {
+                return Poll::Pending;
+            }
+            while buffer.remaining() >= ping.len() {
+                buffer.put_slice(&ping);
+                self.sent += ping.len();
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Pinging {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.buffered = self.buffered.max(bytes.len());
+            if !self.reads {
+                return Poll::Pending;
+            }
+            let count = bytes.len().min(1000);
+            self.taken.extend(bytes.get(..count).unwrap_or_default());
+            Poll::Ready(Ok(count))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_pings_without_reading_is_not_read_from_and_its_pongs_are_bounded() {
+        for (party, masked) in [(Party::Server, true), (Party::Client, false)] {
+            let stream = Pinging { masked, ..Pinging::default() };
+            let mut channel = WebSocketChannel::new(stream, party, 4096).await;
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            for message in [None, Some("x".repeat(10 * FRAGMENT_BYTES))] {
+                if let Some(message) = message {
+                    channel.send(&message);
+                }
+                for _ in 0..100 {
+                    assert!(channel.poll_receive(&mut cx).is_pending(), "{party:?}");
+                    assert!(channel.poll_flush(&mut cx).is_pending(), "{party:?}");
+                }
+                let peer = &channel.socket.get_ref().stream;
+                assert!(peer.sent <= 4 * PONG_BYTES, "{party:?}: {} bytes of pings were read", peer.sent);
+                assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{party:?}: {} are buffered", peer.buffered);
+            }
+            assert_eq!(channel.queued(), 10 * FRAGMENT_BYTES, "{party:?}: it counts until it is written");
+            // Once the peer reads, it is read from again, until it has sent all that it has to.
+            channel.socket.get_mut().stream.reads = true;
+            while channel.socket.get_ref().stream.sent < MOST_SENT || channel.queued() > 0 {
+                let _ = (channel.poll_receive(&mut cx), channel.poll_flush(&mut cx));
+            }
+            let peer = &channel.socket.get_ref().stream;
+            assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{party:?}: {} are buffered", peer.buffered);
+            assert!(peer.taken.len() >= MOST_SENT, "{party:?}: pongs and message are written");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_message_is_written_in_fragments_and_read_whole() {
+        let (ours, theirs) = tokio::io::duplex(10_000);
+        let long = "\u{e9}".repeat(3 * FRAGMENT_BYTES);
+        let mut server = WebSocketChannel::new(ours, Party::Server, long.len()).await;
+        let mut client = WebSocketChannel::new(theirs, Party::Client, long.len()).await;
+        for _ in 0..2 {
+            for message in [&long, "{}", &long] {
+                server.send(message);
+            }
+            let flushed = std::future::poll_fn(|cx| server.poll_flush(cx));
+            let received = async {
+                for message in [&long, "{}", &long] {
+                    let read = std::future::poll_fn(|cx| client.poll_receive(cx)).await.unwrap().unwrap();
+                    assert!(read == message, "it is whole");
+                }
+            };
+            let (flushed, ()) = tokio::join!(flushed, received);
+            flushed.unwrap();
+            assert_eq!(server.queued(), 0);
+            std::mem::swap(&mut server, &mut client);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -208,3 +208,39 @@ async fn a_caller_who_gives_up_cancels_at_the_server_in_every_pair_of_eras() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the_server() {
+    for up in BOTH {
+        let (heard, _town, hub) = hub(up, |_| Says::AsUsual).await;
+        for down in BOTH {
+            let client = plain(&hub, down).await;
+            for (method, params) in [
+                ("tools/call", json!({ "name": "a__t", "Name": "denied" })),
+                ("tools/call", json!({ "name": "a__t", "arguments": {}, "argumentſ": { "x": 1 } })),
+                ("tools/call", json!({ "name": "a__t", "Tas\u{212a}": {} })),
+                ("tools/call", json!({ "name": "a__t", "_meta": { "ProgressToken": 1 } })),
+                ("resources/read", json!({ "uri": "x:y", "URI": "x:secret" })),
+                (
+                    "completion/complete",
+                    json!({ "ref": { "type": "ref/resource", "uri": "x:y", "Uri": "x:secret" },
+                            "argument": { "name": "n", "value": "" } }),
+                ),
+            ] {
+                let got = outcome(&client, Call::other(method, params.clone())).await;
+                assert_eq!(got["code"], -32600, "{params}: {got}");
+                assert!(got["message"].as_str().unwrap().contains("only in case"), "{params}: {got}");
+            }
+            for method in ["tools/call", "resources/read", "completion/complete"] {
+                assert_eq!(heard.of(method).len(), 0, "{method} from {down} to {up}");
+            }
+        }
+        // Unknown members and everything in the arguments pass as they came.
+        let client = plain(&hub, NEW).await;
+        let params = json!({ "name": "a__t", "arguments": { "name": 1, "Name": 2 }, "Naming": 3 });
+        outcome(&client, Call::other("tools/call", params)).await;
+        let [call] = &heard.of("tools/call")[..] else { panic!() };
+        assert_eq!(call["params"]["arguments"], json!({ "name": 1, "Name": 2 }));
+        assert_eq!((&call["params"]["name"], &call["params"]["Naming"]), (&json!("t"), &json!(3)));
+    }
+}

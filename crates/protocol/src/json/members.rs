@@ -3,6 +3,7 @@ use std::fmt;
 
 use bytestring::ByteString;
 
+use super::key::Key;
 use super::scan::Scanner;
 use super::{Raw, Writer};
 use crate::meta;
@@ -58,19 +59,21 @@ impl Members {
             });
         }
         let mut fault = None;
-        let members = Self::scan_by(&mut scanner, text, &mut fault, |scanner, _| scanner.value());
+        let members = Self::scan_by(&mut scanner, text, &mut fault, |scanner, _| scanner.value(), |_| ());
         scanner.end().map_err(|_| MalformedJson::Syntax)?;
         fault.map_or(Ok(members), Err)
     }
 
     /// Reads the object that comes next, whose values may not have equal keys either; the first thing wrong with it other
-    /// than its grammar is put into `fault`.
+    /// than its grammar is put into `fault`. `uncommon` is called with each name that is
+    /// not one of [`COMMON`].
     pub(crate) fn scan(
         scanner: &mut Scanner<'_>,
         text: &ByteString,
         fault: &mut Option<MalformedJson>,
+        uncommon: impl FnMut(&str),
     ) -> Self {
-        Self::scan_by(scanner, text, fault, Scanner::distinct_value)
+        Self::scan_by(scanner, text, fault, Scanner::distinct_value, uncommon)
     }
 
     fn scan_by<'a>(
@@ -78,12 +81,16 @@ impl Members {
         text: &ByteString,
         fault: &mut Option<MalformedJson>,
         take: impl Fn(&mut Scanner<'a>, &mut Option<MalformedJson>) -> Option<Raw>,
+        mut uncommon: impl FnMut(&str),
     ) -> Self {
         let mut members = Collector::new();
         scanner.open_object();
         let mut first = true;
         while let Some(key) = scanner.next_key(first, COMMON) {
             first = false;
+            if let (Key::Other(name), None) = (&key, &fault) {
+                uncommon(name);
+            }
             let Some(value) = take(scanner, fault) else { break };
             members.add(key.share(text), value, fault);
         }

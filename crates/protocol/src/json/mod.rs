@@ -11,6 +11,7 @@ mod scan;
 mod writer;
 
 pub(crate) use self::distinct::Keys;
+pub(crate) use self::key::Key;
 pub(crate) use self::members::{COMMON, Collector};
 pub use self::members::{MalformedJson, Members};
 pub use self::raw::{JsonKind, Raw};

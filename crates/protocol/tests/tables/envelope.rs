@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use trunkline_protocol::envelope::{Bounds, Incoming, read};
-use trunkline_protocol::{Era, Message, emit};
+use trunkline_protocol::{Era, Message, Refusal, emit};
 
 use super::{malformed, message, request};
 
@@ -112,6 +112,67 @@ fn what_is_not_a_message_is_refused_under_its_own_id_where_that_is_legible() {
         malformed(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}").refusal.code(Era::Modern),
         -32700
     );
+}
+
+#[test]
+fn members_that_differ_from_known_ones_only_in_case_are_refused() {
+    let with = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+    for (text, says) in [
+        (with(r#"{"name":"a","Name":"b"}"#), "`Name` differs from `name` only in case"),
+        (with(r#"{"Name":"b","name":"a"}"#), "`Name` differs from `name` only in case"),
+        (with(r#"{"NAME":"b"}"#), "`NAME` differs from `name`"),
+        (with(r#"{"n\u0041me":"b"}"#), "`nAme` differs from `name`"),
+        (with(r#"{"argumentſ":{}}"#), "`argumentſ` differs from `arguments`"),
+        (with(r#"{"argument\u017f":{}}"#), "`argumentſ` differs from `arguments`"),
+        (with("{\"tas\u{212a}\":{}}"), "differs from `task`"),
+        (with(r#"{"URI":"x:y"}"#), "`URI` differs from `uri`"),
+        (with(r#"{"requeststate":"s"}"#), "`requeststate` differs from `requestState`"),
+        (with(r#"{"_META":{}}"#), "`_META` differs from `_meta`"),
+        (with(r#"{"_meta":{"progresstoken":1}}"#), "`progresstoken` differs from `progressToken`"),
+        (
+            with(r#"{"_meta":{"IO.modelcontextprotocol/protocolVersion":"x"}}"#),
+            "differs from `io.modelcontextprotocol/protocolVersion`",
+        ),
+        (with(r#"{"ref":{"type":"ref/prompt","name":"a","Name":"b"}}"#), "`Name` differs from `name`"),
+        (with(r#"{"ref":{"Type":"ref/prompt"}}"#), "`Type` differs from `type`"),
+        (with(r#"{"\u0072ef":{"URI":"x:y"}}"#), "`URI` differs from `uri`"),
+        (with(r#"{"argument":{"name":"a","value":"b","Value":"c"}}"#), "`Value` differs from `value`"),
+        (with(r#"{"context":{"Arguments":{}}}"#), "`Arguments` differs from `arguments`"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#.to_owned(),
+            "`Method` differs from `method`",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","paramſ":{}}"#.to_owned(), "`paramſ` differs from `params`"),
+        (r#"{"JSONRPC":"2.0","jsonrpc":"2.0","id":1,"method":"a"}"#.to_owned(), "`JSONRPC` differs"),
+    ] {
+        let refused = malformed(text.as_bytes());
+        assert!(refused.refusal.is(&Refusal::AMBIGUOUS_MEMBER), "{text}: {}", refused.refusal);
+        assert_eq!((refused.refusal.code(Era::Legacy), refused.refusal.status(Era::Modern)), (-32600, 400));
+        assert_eq!(refused.id.unwrap().to_string(), "1", "{text}");
+        assert!(refused.refusal.message().contains(says), "{text}: {}", refused.refusal);
+    }
+    let notification = malformed(br#"{"jsonrpc":"2.0","method":"a","ID":1}"#);
+    assert!(notification.refusal.is(&Refusal::AMBIGUOUS_MEMBER) && notification.id.is_none());
+    let long =
+        malformed(with(&format!(r#"{{"_meta":{{}},"Name{}":1,"Name":1}}"#, "x".repeat(5000))).as_bytes());
+    assert!(long.refusal.message().contains("`Name` differs"), "{}", long.refusal);
+}
+
+#[test]
+fn unknown_members_arguments_and_responses_may_have_any_case() {
+    for params in [
+        r#"{"name":"t","arguments":{"Name":1,"name":2,"NAME":3,"Arguments":4,"_META":5}}"#,
+        r#"{"name":"t","names":1,"Naming":2,"namé":3,"x-Name":4}"#,
+        r#"{"name":"t","_meta":{"Name":1,"Traceparent":2,"example.com/ProgressToken":3}}"#,
+        r#"{"ref":{"type":"ref/prompt","name":"p","Title":1},"argument":{"name":"a","value":"","Uri":2}}"#,
+        r#"{"context":{"arguments":{"Arguments":"a","arguments":"b"}}}"#,
+        r#"{"ref":"Name","capabilities":{"Roots":{}},"clientInfo":{"Name":1}}"#,
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+        assert!(matches!(message(&text), Message::Request(_)), "{text}");
+    }
+    // A response is not passed on as it came.
+    assert!(matches!(message(r#"{"jsonrpc":"2.0","id":1,"result":{},"Result":{}}"#), Message::Response(_)));
 }
 
 #[test]

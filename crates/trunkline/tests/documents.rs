@@ -24,34 +24,43 @@ fn code_spans(document: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_readme_shows_the_example_as_it_is() {
-    let example = read("examples/demo.rs");
+fn the_readme_shows_the_smallest_server_as_it_is() {
+    let example = read("examples/tool.rs");
     let code = example.split_once("\n\n").expect("its description").1;
     assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
+}
+
+#[test]
+fn the_guide_to_servers_shows_the_demo_as_it_is() {
+    let example = read("examples/demo.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("docs/server.md").contains(&format!("```rust\n{code}```\n")));
     let parts = code.split_once("\n\n").expect("its imports").1;
     let parts = parts.split_once("#[tokio::main]").expect("what serves them").0;
     for part in parts.split_terminator("\n\n") {
-        assert!(part.lines().count() <= 5, "the README promises five lines for {part}");
+        assert!(part.lines().count() <= 5, "a part is five lines: {part}");
     }
     for attribute in ["#[tool]", "#[prompt]", "#[resource("] {
-        assert!(parts.contains(attribute), "the README promises a part by {attribute}");
+        assert!(parts.contains(attribute), "the demo has a part by {attribute}");
     }
-    assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "the README promises fifteen lines");
+    assert!(parts.lines().filter(|line| !line.is_empty()).count() <= 15, "three parts are fifteen lines");
 }
 
 #[test]
-fn the_readme_shows_the_question_as_it_is() {
+fn the_guide_to_servers_shows_the_question_as_it_is() {
     let example = read("examples/book.rs");
     let shown = example.split_once("prelude::*;\n\n").expect("its imports").1;
     let shown = shown.split_once("\n#[tokio::main]").expect("what serves it").0;
-    assert!(read("README.md").contains(&format!("```rust\n{shown}```\n")));
+    assert!(read("docs/server.md").contains(&format!("```rust\n{shown}```\n")));
 }
 
 #[test]
-fn the_readme_shows_the_client_as_it_is() {
+fn the_readme_and_the_guide_show_the_client_as_it_is() {
     let example = read("examples/client.rs");
     let code = example.split_once("\n\n").expect("its description").1;
-    assert!(read("README.md").contains(&format!("```rust\n{code}```\n")));
+    for document in ["README.md", "docs/client.md"] {
+        assert!(read(document).contains(&format!("```rust\n{code}```\n")), "{document}");
+    }
     let client = code.split("\n\n").nth(1).expect("the client");
     assert_eq!(client.lines().count(), 4, "the README promises four lines for {client}");
 }
@@ -87,11 +96,14 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/client.md",
         "docs/command-line.md",
         "docs/configuration.md",
         "docs/commands.md",
+        "docs/hub.md",
         "docs/limits.md",
         "docs/interceptors.md",
+        "docs/server.md",
         "docs/write-a-transport.md",
     ] {
         let spans = code_spans(&read(document));

@@ -33,6 +33,10 @@ mod sampling;
 mod sampling_tools;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
+#[path = "../../../../examples/tool.rs"]
+mod tool;
+#[cfg(test)]
+#[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/voice.rs"]
 mod voice;
 #[cfg(test)]
@@ -48,7 +52,7 @@ mod tests {
 
     use crate::caller::Caller;
     use crate::{
-        api_key, book, client, demo, read_file, sampling, sampling_tools, voice, workspace_analyzer,
+        api_key, book, client, demo, read_file, sampling, sampling_tools, tool, voice, workspace_analyzer,
     };
 
     const KEY: &str = "sk-sentinel-0123456789";
@@ -143,7 +147,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_demo_of_the_readme_adds_greets_and_says_what_it_is() {
+    async fn the_smallest_server_of_the_readme_adds() {
+        let server = trunkline::Server::new("demo").with(tool::add);
+        let client = trunkline::Client::connect(server).await.unwrap();
+        assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap().text(), "5");
+    }
+
+    #[tokio::test]
+    async fn the_demo_of_the_guide_adds_greets_and_says_what_it_is() {
         let client = trunkline::Client::connect(demo::server()).await.unwrap();
         assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap().text(), "5");
         let prompt = client.get_prompt("greeting", json!({ "name": "Ann" })).await.unwrap();
@@ -153,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_question_of_the_readme_is_asked_before_the_flight_is_booked() {
+    async fn the_question_of_the_guide_is_asked_before_the_flight_is_booked() {
         let host = book::server().host(trunkline::HostOptions::default()).unwrap();
         for (seat, booked) in [("Window", "at the window"), ("Aisle", "on the aisle")] {
             for mut caller in Caller::both(&host, json!({ "elicitation": {} }), None).await {

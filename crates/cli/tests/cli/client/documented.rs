@@ -30,7 +30,7 @@ fn transcripts_are_what_the_command_prints() {
     );
     file(&here, "mcp.json", &json, 0o600);
     let mut count = 0;
-    for document in ["README.md", "docs/command-line.md"] {
+    for document in ["docs/command-line.md"] {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).unwrap();
         let replayed = replay(&text, |command| {

@@ -33,10 +33,6 @@ mod sampling;
 mod sampling_tools;
 #[cfg(test)]
 #[allow(dead_code, reason = "its `main` is for those who run it")]
-#[path = "../../../../examples/tool.rs"]
-mod tool;
-#[cfg(test)]
-#[allow(dead_code, reason = "its `main` is for those who run it")]
 #[path = "../../../../examples/voice.rs"]
 mod voice;
 #[cfg(test)]
@@ -52,7 +48,7 @@ mod tests {
 
     use crate::caller::Caller;
     use crate::{
-        api_key, book, client, demo, read_file, sampling, sampling_tools, tool, voice, workspace_analyzer,
+        api_key, book, client, demo, read_file, sampling, sampling_tools, voice, workspace_analyzer,
     };
 
     const KEY: &str = "sk-sentinel-0123456789";
@@ -148,8 +144,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_smallest_server_of_the_readme_adds() {
-        let server = trunkline::Server::new("demo").with(tool::add);
-        let client = trunkline::Client::connect(server).await.unwrap();
+        // The examples are built with the tests, beside them.
+        let tests = std::env::current_exe().unwrap();
+        let example = tests.ancestors().nth(2).unwrap().join("examples").join("tool");
+        let client = trunkline::Client::connect(example.to_str().unwrap()).await.unwrap();
         assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap().text(), "5");
     }
 

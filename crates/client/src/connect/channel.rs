@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::{Era, Revision};
-use trunkline_transport::process::{self, Process};
+use trunkline_transport::process;
 use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
@@ -201,7 +201,7 @@ impl Source {
                     on_line: plan.on_line.clone(),
                     ..process::Options::default()
                 };
-                let (channel, process) = Process::spawn(&command, options).map_err(|error| {
+                let (channel, process) = process::spawn(&command, options).map_err(|error| {
                     attempts.note("start the program", error.to_string());
                     attempts.unreachable(self, error.to_string())
                 })?;

@@ -1,6 +1,6 @@
 //! The server in a process of its own, over its standard input and output: this test program, started once more.
 
-use trunkline_server::transport::process::{Command, Options, Process, ProcessChannel};
+use trunkline_server::transport::process::{self, Command, Options, Process, ProcessChannel};
 use trunkline_server::{Binding as _, Limits, stdio};
 
 use crate::service::host;
@@ -13,7 +13,7 @@ pub(crate) fn open() -> (ProcessChannel, Process) {
     let command = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child::serve", "--ignored", "--nocapture", "--test-threads=1"])
         .env(ROLE, "stdio");
-    Process::spawn(&command, Options::default()).unwrap()
+    process::spawn(&command, Options::default()).unwrap()
 }
 
 #[test]

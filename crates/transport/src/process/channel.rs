@@ -1,50 +1,24 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use super::exit::Cause;
-use super::handle::Observer;
-use super::output::{Line, Source};
-use super::supervise::{LINE_BYTES, Phase, Shared};
-use super::system::{Reader, Writer};
+use trunkline_process::{Cause, ChildPipes, ChildWatch, Phase, PipeReader, PipeWriter};
+
 use crate::channel::{Channel, ReceiveError};
 use crate::lines::Lines;
-
-/// What a server wrote to standard output beside the protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Noise {
-    /// How many lines that was.
-    pub lines: u64,
-    /// The beginning of the first one.
-    pub first: Option<String>,
-}
-
-impl Noise {
-    /// How many characters of a line are kept.
-    const SHOWN: usize = 200;
-
-    fn add(&mut self, line: &[u8]) {
-        self.lines += 1;
-        self.first.get_or_insert_with(|| String::from_utf8_lossy(line).chars().take(Self::SHOWN).collect());
-    }
-}
 
 /// The channel over the pipes of a child.
 ///
 /// Lines on its standard output that are no messages are skipped and counted. When the child is gone, the channel gives
-/// one last error, [`ReceiveError::Broken`], in which there is an [`Ended`](super::Ended); it just ends if the child was
+/// one last error, [`ReceiveError::Broken`], in which there is an [`Ended`](trunkline_process::Ended); it just ends if the child was
 /// asked to. Dropping the channel closes the child's standard input, by which a well-behaved server ends.
 pub struct ProcessChannel {
-    lines: Lines<Reader, ChildInput>,
-    shared: Arc<Shared>,
-    /// Who is shown what is no message.
-    observer: Option<Observer>,
+    lines: Lines<PipeReader, ChildInput>,
+    child: ChildWatch,
     /// Whether standard output was read to its end.
     output_over: bool,
     /// Whether all was said, the error at the end included.
@@ -52,30 +26,17 @@ pub struct ProcessChannel {
 }
 
 impl ProcessChannel {
-    pub(super) fn new(
-        stdout: Reader,
-        stdin: Option<Writer>,
-        limit: usize,
-        shared: Arc<Shared>,
-        observer: Option<Observer>,
-    ) -> Self {
+    pub(super) fn new(pipes: ChildPipes, limit: usize) -> Self {
+        let ChildPipes { stdin, stdout, child, .. } = pipes;
         let lines = Lines::new(stdout, ChildInput(stdin), limit);
-        Self { lines, shared, observer, output_over: false, is_over: false }
-    }
-
-    fn skip(&self, line: &[u8]) {
-        self.shared.noise().add(line);
-        if let Some(observer) = &self.observer {
-            let text = String::from_utf8_lossy(line.get(..LINE_BYTES).unwrap_or(line));
-            observer(&Line { source: Source::Stdout, text });
-        }
+        Self { lines, child, output_over: false, is_over: false }
     }
 
     /// Polls for the next message, or for the end of standard output.
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         loop {
             match self.lines.poll_receive(cx) {
-                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.skip(&line),
+                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.child.skip(&line),
                 // A pipe that cannot be read is at its end; why the child is gone says more than that.
                 Poll::Ready(Some(Err(ReceiveError::Broken(_)))) => return Poll::Ready(None),
                 other => return other,
@@ -85,7 +46,7 @@ impl ProcessChannel {
 
     fn finish(&mut self) -> Option<Result<Bytes, ReceiveError>> {
         self.is_over = true;
-        let ended = self.shared.ended().filter(|ended| ended.cause != Cause::Asked)?;
+        let ended = self.child.ended().filter(|ended| ended.cause != Cause::Asked)?;
         Some(Err(ReceiveError::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, ended))))
     }
 }
@@ -94,7 +55,7 @@ impl fmt::Debug for ProcessChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProcessChannel")
             .field("lines", &self.lines)
-            .field("shared", &self.shared)
+            .field("child", &self.child)
             .finish_non_exhaustive()
     }
 }
@@ -106,7 +67,7 @@ impl Channel for ProcessChannel {
                 return Poll::Ready(None);
             }
             // Asked for before reading: what a child wrote before it ended is in the pipe by then.
-            let phase = self.shared.phase_for_channel(cx);
+            let phase = self.child.phase(cx);
             if phase != Phase::Running {
                 self.lines.writer_mut().close();
             }
@@ -115,7 +76,7 @@ impl Channel for ProcessChannel {
                     Poll::Ready(Some(message)) => return Poll::Ready(Some(message)),
                     Poll::Ready(None) => {
                         self.output_over = true;
-                        self.shared.ask(Cause::ClosedOutput);
+                        self.child.ask(Cause::ClosedOutput);
                         continue;
                     }
                     // Without budget nothing was read, and the task was woken to try again.
@@ -145,7 +106,7 @@ impl Channel for ProcessChannel {
             Poll::Ready(Err(_)) => {
                 // The end of the channel, which comes at once, says what became of the child; this error does not.
                 self.lines.writer_mut().close();
-                self.shared.ask(Cause::ClosedInput);
+                self.child.ask(Cause::ClosedInput);
                 Poll::Ready(Ok(()))
             }
             other => other,
@@ -171,7 +132,7 @@ fn may_be_message(line: &[u8]) -> bool {
 
 /// The standard input of a child, until it is closed.
 #[derive(Debug)]
-pub(super) struct ChildInput(Option<Writer>);
+pub(super) struct ChildInput(Option<PipeWriter>);
 
 impl ChildInput {
     fn close(&mut self) {

@@ -1,48 +1,49 @@
-//! Child processes: what to start, how it is watched over, and how it ends.
-//!
-//! There are two ways to use a program. [`Process::spawn`] starts a server and speaks to it over its pipes; [`run`] starts
-//! a command, waits for it and gives back what it printed. Both ways hold to the same rules:
-//!
-//! - A child has a process group of its own, a minimal environment with what is listed, and no descriptor of ours but its
-//!   three standard ones.
-//! - It ends as a group: what it started ends with it, and it is always reaped.
-//! - Nothing outlives us. On Linux that is true even if we are killed: a guard, one small process for all children, sees
-//!   that we are gone and ends every group.
-//!
-//! # What is ended
-//! All members of the child's group, and those of its descendants that left the group while their parents were still
-//! there when we ended them. On Linux also every process that still has one of the child's output pipes as a standard
-//! descriptor, wherever it went. What is not caught is a descendant that made itself a daemon with care: one that left
-//! the group, whose parents ended before, and that closed its standard output and error.
-//!
-//! On other Unix systems a killed parent leaves its children to notice that their input is closed. On Windows only the
-//! child itself is ended, not what it started.
+//! Servers that are programs: started by [`trunkline_process`], and spoken to over their pipes.
 
-mod census;
 mod channel;
-mod command;
-mod ending;
-mod environment;
-mod error;
-mod exit;
-mod find;
-#[cfg(target_os = "linux")]
-mod guard;
-mod handle;
-mod observe;
-mod output;
-mod run;
-mod supervise;
-mod system;
-mod tail;
 
-pub use self::census::{live, settled};
-pub use self::channel::{Noise, ProcessChannel};
-pub use self::command::{Command, CommandLineError};
-pub use self::ending::Grace;
-pub use self::error::{Ended, SpawnError};
-pub use self::exit::{Cause, Exit};
-pub use self::handle::{Observer, Options, Process};
-pub use self::output::{Captured, Line, Source, Watcher};
-pub use self::run::{Finished, RunLimits, run, run_observed, run_watched};
-pub use self::tail::Tail;
+use std::fmt;
+
+pub use trunkline_process::*;
+
+pub use self::channel::ProcessChannel;
+
+/// How a server is spoken to, and how it is ended.
+#[derive(Clone)]
+pub struct Options {
+    /// How long a message of the server may be, in bytes; 4 MiB by default.
+    pub message_bytes: usize,
+    /// How long the server has to end by itself.
+    pub grace: Grace,
+    /// Who is shown the lines that are no messages, at most 8 KiB of each; nobody by default. The last 64 KiB of standard
+    /// error are kept anyway.
+    pub on_line: Option<Observer>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { message_bytes: 4 * 1024 * 1024, grace: Grace::default(), on_line: None }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("message_bytes", &self.message_bytes)
+            .field("grace", &self.grace)
+            .field("on_line", &self.on_line.is_some())
+            .finish()
+    }
+}
+
+/// Starts a server, and gives the channel to it.
+///
+/// One task watches over it and reads its standard error, whatever becomes of the channel.
+///
+/// # Errors
+/// It cannot be started.
+pub fn spawn(command: &Command, options: Options) -> Result<(ProcessChannel, Process), SpawnError> {
+    let Options { message_bytes, grace, on_line } = options;
+    let (pipes, process) = Process::spawn(command, grace, on_line)?;
+    Ok((ProcessChannel::new(pipes, message_bytes), process))
+}

@@ -1,45 +1,70 @@
 use std::fmt;
 use std::sync::Arc;
+use std::task::Context;
 
-use super::channel::{Noise, ProcessChannel};
 use super::command::Command;
 use super::ending::Grace;
 use super::error::{Ended, SpawnError, display_name};
 use super::exit::{Cause, Exit};
-use super::output::Line;
-use super::supervise::{Shared, supervise};
-use super::system::{self, Input, Started};
+use super::noise::Noise;
+use super::output::{Line, Source};
+use super::supervise::{LINE_BYTES, Phase, Shared, supervise};
+use super::system::{self, Input, Reader as PipeReader, Started, Writer as PipeWriter};
 use super::tail::Tail;
 
 /// Who is shown every line that a server writes beside the protocol: to standard error, and to standard output where it is no
 /// message.
 pub type Observer = Arc<dyn Fn(&Line<'_>) + Send + Sync>;
 
-/// How a server is spoken to, and how it is ended.
-#[derive(Clone)]
-pub struct Options {
-    /// How long a message of the server may be, in bytes; 4 MiB by default.
-    pub message_bytes: usize,
-    /// How long the server has to end by itself.
-    pub grace: Grace,
-    /// Who is shown the lines that are no messages, at most 8 KiB of each; nobody by default. The last 64 KiB of standard
-    /// error are kept anyway.
-    pub on_line: Option<Observer>,
+/// Our ends of the pipes of a server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ChildPipes {
+    /// Its standard input.
+    pub stdin: Option<PipeWriter>,
+    /// Its standard output.
+    pub stdout: PipeReader,
+    /// The server itself.
+    pub child: ChildWatch,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { message_bytes: 4 * 1024 * 1024, grace: Grace::default(), on_line: None }
+/// What whoever reads the pipes of a server needs of it.
+#[derive(Clone)]
+pub struct ChildWatch {
+    shared: Arc<Shared>,
+    /// Who is shown what is no message.
+    observer: Option<Observer>,
+}
+
+impl ChildWatch {
+    /// Returns how far the server is, and wakes the task when that changes.
+    pub fn phase(&self, cx: &Context<'_>) -> Phase {
+        self.shared.phase_for_channel(cx)
+    }
+
+    /// Asks for the end of the server, unless that was done before.
+    pub fn ask(&self, cause: Cause) {
+        self.shared.ask(cause);
+    }
+
+    /// Returns all that is known of it, once it has ended.
+    pub fn ended(&self) -> Option<Ended> {
+        self.shared.ended()
+    }
+
+    /// Counts and shows a line of standard output that is not for the reader.
+    pub fn skip(&self, line: &[u8]) {
+        self.shared.noise().add(line);
+        if let Some(observer) = &self.observer {
+            let text = String::from_utf8_lossy(line.get(..LINE_BYTES).unwrap_or(line));
+            observer(&Line { source: Source::Stdout, text });
+        }
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for ChildWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("message_bytes", &self.message_bytes)
-            .field("grace", &self.grace)
-            .field("on_line", &self.on_line.is_some())
-            .finish()
+        f.debug_struct("ChildWatch").field("shared", &self.shared).finish_non_exhaustive()
     }
 }
 
@@ -53,21 +78,24 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a server, and gives the channel to it.
+    /// Starts a server, and gives the pipes to it.
     ///
-    /// One task watches over it and reads its standard error, whatever becomes of the channel.
+    /// One task watches over it and reads its standard error, whatever becomes of the pipes.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn spawn(command: &Command, options: Options) -> Result<(ProcessChannel, Self), SpawnError> {
+    pub fn spawn(
+        command: &Command,
+        grace: Grace,
+        observer: Option<Observer>,
+    ) -> Result<(ChildPipes, Self), SpawnError> {
         let Started { child, stdin, stdout, stderr } = system::start(command, Input::Pipe)?;
         let shared = Arc::new(Shared::new(display_name(&command.program)));
-        let Options { message_bytes, grace, on_line } = options;
-        let channel = ProcessChannel::new(stdout, stdin, message_bytes, Arc::clone(&shared), on_line.clone());
+        let watch = ChildWatch { shared: Arc::clone(&shared), observer: observer.clone() };
         let process = Self { shared: Arc::clone(&shared), id: child.id() };
         let runtime = child.runtime().clone();
-        runtime.spawn(supervise(child, stderr, shared, grace, on_line));
-        Ok((channel, process))
+        runtime.spawn(supervise(child, stderr, shared, grace, observer));
+        Ok((ChildPipes { stdin, stdout, child: watch }, process))
     }
 
     /// Returns its process id, which is that of its group too.

@@ -10,9 +10,13 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(super) use self::unix::{Child, Reader, Writer, start};
+pub(super) use self::unix::{Child, start};
+#[cfg(unix)]
+pub use self::unix::{Reader, Writer};
 #[cfg(not(unix))]
-pub(super) use self::windows::{Child, Reader, Writer, start};
+pub(super) use self::windows::{Child, start};
+#[cfg(not(unix))]
+pub use self::windows::{Reader, Writer};
 
 /// What a child finds as its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

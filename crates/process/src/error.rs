@@ -3,8 +3,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::channel::Noise;
 use super::exit::{Cause, Exit};
+use super::noise::Noise;
 use super::tail::Tail;
 
 /// Why a program could not be started.

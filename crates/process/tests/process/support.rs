@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::net::unix::pipe::Receiver;
-use trunkline_transport::process::{Grace, Options, Process, ProcessChannel};
+use trunkline_transport::process::{self, Grace, Options, Process, ProcessChannel};
 use trunkline_transport::{Channel as _, Command, ReceiveError};
 
 /// A test that takes longer than this hangs.
@@ -61,7 +61,7 @@ impl Watched {
 /// Starts a server with graces that a test can wait for.
 pub(crate) fn spawn(command: &Command) -> (ProcessChannel, Process) {
     let grace = Grace { input: Duration::from_millis(200), term: Duration::from_millis(200) };
-    Process::spawn(command, Options { grace, ..Options::default() }).expect("it starts")
+    process::spawn(command, Options { grace, ..Options::default() }).expect("it starts")
 }
 
 /// Receives the next message, as text.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trunkline_transport::process::{Exit, Grace, Options, Process, settled};
+use trunkline_transport::process::{self, Exit, Grace, Options, settled};
 
 use crate::support::{Watched, receive, receive_watched, sh, soon, spawn};
 
@@ -94,7 +94,7 @@ async fn a_server_that_ends_by_itself_in_its_grace_is_not_signalled() {
         ..Options::default()
     };
     let script = "trap 'exit 99' TERM; echo \"{\\\"pids\\\":[$$]}\"; cat; exit 5";
-    let (mut channel, process) = Process::spawn(&sh(script), options).unwrap();
+    let (mut channel, process) = process::spawn(&sh(script), options).unwrap();
     let watched: Vec<Watched> = receive_watched(&mut channel).await;
     let (exit, _) = tokio::join!(soon("the end", process.end()), receive(&mut channel));
     assert_eq!(exit, Exit::Code(5));

@@ -21,7 +21,7 @@ pub(in super::super) enum Reader {
 }
 
 /// Our end of a pipe that a child reads from.
-pub(in super::super) type Writer = tokio::process::ChildStdin;
+pub type Writer = tokio::process::ChildStdin;
 
 /// A child process. What it starts itself is not known here.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use trunkline_transport::process::{
-    Cause, Ended, Exit, Grace, Line, Options, Process, ProcessChannel, Source,
+    self, Cause, Ended, Exit, Grace, Line, Options, ProcessChannel, Source,
 };
 use trunkline_transport::{Channel as _, Command, ReceiveError};
 
@@ -112,7 +112,7 @@ async fn the_first_line_of_noise_is_kept_shortened() {
 async fn a_line_that_never_ends_costs_its_limit_and_the_server_goes_on() {
     let options = Options { message_bytes: 1000, ..Options::default() };
     let script = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo '{\"id\":1}'; cat";
-    let (mut channel, _process) = Process::spawn(&sh(script), options).unwrap();
+    let (mut channel, _process) = process::spawn(&sh(script), options).unwrap();
     let error = receive(&mut channel).await.unwrap().unwrap_err();
     assert!(matches!(error, ReceiveError::TooLong { limit: 1000 }), "{error}");
     assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "{\"id\":1}");
@@ -138,7 +138,7 @@ async fn lines_that_are_no_messages_are_shown_as_they_come() {
     };
     let options = Options { on_line: Some(observer), ..Options::default() };
     let script = "echo one >&2; printf two >&2; echo Banner; echo '{\"id\":1}'; exit 0";
-    let (mut channel, process) = Process::spawn(&sh(script), options).unwrap();
+    let (mut channel, process) = process::spawn(&sh(script), options).unwrap();
     let (messages, _) = end_of(&mut channel).await;
     soon("the end", process.exited()).await;
     assert_eq!(messages, ["{\"id\":1}"]);
@@ -186,7 +186,7 @@ fn a_runtime_that_ends_takes_its_servers_with_it() {
         let grace = Grace { input: DEADLINE * 10, term: DEADLINE * 10 };
         let options = Options { grace, ..Options::default() };
         let script = "trap '' TERM; sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; while :; do sleep 1; done";
-        let (mut channel, process) = Process::spawn(&sh(script), options).unwrap();
+        let (mut channel, process) = process::spawn(&sh(script), options).unwrap();
         // Whoever watches must do so in a runtime that goes on.
         let _other = other.enter();
         (receive_watched(&mut channel).await, process)

@@ -20,10 +20,10 @@ use super::exited::Exited;
 use super::{Input, Started};
 
 /// Our end of a pipe that a child writes to.
-pub(in super::super) type Reader = pipe::Receiver;
+pub type Reader = pipe::Receiver;
 
 /// Our end of a pipe that a child reads from.
-pub(in super::super) type Writer = pipe::Sender;
+pub type Writer = pipe::Sender;
 
 /// A child that leads a process group of its own.
 ///

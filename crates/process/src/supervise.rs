@@ -8,11 +8,11 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 
 use super::census::InBackground;
-use super::channel::Noise;
 use super::ending::{self, Grace};
 use super::error::Ended;
 use super::exit::{Cause, Exit};
 use super::handle::Observer;
+use super::noise::Noise;
 use super::observe::Cutter;
 use super::output::{Line, Source};
 use super::system::{Child, Reader};
@@ -20,7 +20,8 @@ use super::tail::{Tail, TailBuffer};
 
 /// How far a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
+    /// It runs.
     Running,
     /// It has to end, for this reason.
     Ending(Cause),

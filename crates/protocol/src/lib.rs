@@ -15,6 +15,7 @@ pub mod codec;
 pub mod emit;
 pub mod envelope;
 pub mod era;
+pub mod error_code;
 mod id;
 pub mod json;
 mod level;

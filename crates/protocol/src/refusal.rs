@@ -1,11 +1,12 @@
 //! Every error that a peer can get from us: code, HTTP status and public sentence, in one table.
 //!
-//! Nobody writes a number such as −32602 or an HTTP status anywhere else. Sentences never contain paths of the machine,
-//! names that the caller may not see, or secrets.
+//! No HTTP status is written anywhere else. Sentences never contain paths of the machine, names that the caller may not
+//! see, or secrets.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::error_code;
 use crate::json::{Members, Raw, Writer};
 use crate::model::CallToolResult;
 use crate::revision::{Era, Revision};
@@ -57,13 +58,13 @@ struct Row {
 }
 
 macro_rules! table {
-    ($($(#[$doc:meta])* $name:ident = $legacy_code:literal / $modern_code:literal, $legacy_status:literal / $modern_status:literal, $sentence:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $legacy_code:ident / $modern_code:ident, $legacy_status:literal / $modern_status:literal, $sentence:literal;)*) => {
         impl Refusal {
             $($(#[$doc])* pub const $name: Self = {
                 static ROW: Row = Row {
                     name: stringify!($name),
-                    legacy_code: $legacy_code,
-                    modern_code: $modern_code,
+                    legacy_code: error_code::$legacy_code,
+                    modern_code: error_code::$modern_code,
                     legacy_status: $legacy_status,
                     modern_status: $modern_status,
                     sentence: $sentence,
@@ -80,65 +81,65 @@ macro_rules! table {
 table! {
     //                  code legacy / modern    status legacy / modern
     /// The bytes are not JSON.
-    PARSE_ERROR        = -32700 / -32700, 400 / 400, "the message is not valid JSON";
+    PARSE_ERROR        = PARSE_ERROR / PARSE_ERROR, 400 / 400, "the message is not valid JSON";
     /// The JSON is not a message that may stand here.
-    INVALID_REQUEST    = -32600 / -32600, 400 / 400, "the message is not a valid JSON-RPC request";
+    INVALID_REQUEST    = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "the message is not a valid JSON-RPC request";
     /// A member's name differs from one of the protocol only in case, so that decoders disagree about the message.
-    AMBIGUOUS_MEMBER   = -32600 / -32600, 400 / 400, "a member's name differs from one of the protocol only in case";
+    AMBIGUOUS_MEMBER   = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "a member's name differs from one of the protocol only in case";
     /// The method does not exist, or belongs to a capability that is not offered.
-    METHOD_NOT_FOUND   = -32601 / -32601, 200 / 404, "method not found";
+    METHOD_NOT_FOUND   = METHOD_NOT_FOUND / METHOD_NOT_FOUND, 200 / 404, "method not found";
     /// The parameters of a method are wrong.
-    INVALID_PARAMS     = -32602 / -32602, 200 / 200, "invalid parameters";
+    INVALID_PARAMS     = INVALID_PARAMS / INVALID_PARAMS, 200 / 200, "invalid parameters";
     /// A modern request lacks what every modern request must carry.
-    MISSING_META       = -32602 / -32602, 400 / 400, "the request lacks required `_meta` members";
+    MISSING_META       = INVALID_PARAMS / INVALID_PARAMS, 400 / 400, "the request lacks required `_meta` members";
     /// A header and the body disagree, or a required header is missing.
-    HEADER_MISMATCH    = -32020 / -32020, 400 / 400, "a header does not match the request body";
+    HEADER_MISMATCH    = HEADER_MISMATCH / HEADER_MISMATCH, 400 / 400, "a header does not match the request body";
     /// The request needs a capability that the client did not declare.
-    MISSING_CAPABILITY = -32603 / -32021, 200 / 400, "the request needs a capability that the client did not declare";
+    MISSING_CAPABILITY = INTERNAL_ERROR / MISSING_CAPABILITY, 200 / 400, "the request needs a capability that the client did not declare";
     /// The two ends of a bridge have no words in common for something that the call needs.
-    UNBRIDGEABLE       = -32603 / -32603, 200 / 200, "client and server have no words in common for what the call needs";
+    UNBRIDGEABLE       = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "client and server have no words in common for what the call needs";
     /// The protocol version is not one of ours.
-    UNSUPPORTED_VERSION = -32602 / -32022, 400 / 400, "unsupported protocol version";
+    UNSUPPORTED_VERSION = INVALID_PARAMS / UNSUPPORTED_VERSION, 400 / 400, "unsupported protocol version";
     /// There is no such resource.
-    RESOURCE_NOT_FOUND = -32002 / -32602, 200 / 200, "resource not found";
+    RESOURCE_NOT_FOUND = RESOURCE_NOT_FOUND / INVALID_PARAMS, 200 / 200, "resource not found";
     /// The server failed.
-    INTERNAL           = -32603 / -32603, 200 / 200, "internal error";
+    INTERNAL           = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "internal error";
     /// A handler panicked; its caller is told no more than of any other failure.
-    PANICKED           = -32603 / -32603, 200 / 200, "internal error";
+    PANICKED           = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "internal error";
     /// The call took longer than it may.
-    TIMED_OUT          = -32603 / -32603, 200 / 200, "the call took longer than this server allows";
+    TIMED_OUT          = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "the call took longer than this server allows";
     /// The caller cancelled the call, on a transport that has to say something all the same.
-    CANCELLED          = -32800 / -32603, 200 / 200, "the call was cancelled";
+    CANCELLED          = REQUEST_CANCELLED / INTERNAL_ERROR, 200 / 200, "the call was cancelled";
     /// The `requestState` was not made by us for this request, or has expired.
-    STALE_STATE        = -32602 / -32602, 200 / 200, "`requestState` is not valid for this request; start the call again";
+    STALE_STATE        = INVALID_PARAMS / INVALID_PARAMS, 200 / 200, "`requestState` is not valid for this request; start the call again";
     /// A legacy request came without a session.
-    SESSION_REQUIRED   = -32600 / -32600, 400 / 400, "no session: send `initialize` first and repeat its `Mcp-Session-Id` header on every request";
+    SESSION_REQUIRED   = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "no session: send `initialize` first and repeat its `Mcp-Session-Id` header on every request";
     /// The session is unknown, ended, or somebody else's.
-    SESSION_NOT_FOUND  = -32600 / -32600, 404 / 404, "session not found: send `initialize` to open a new one";
+    SESSION_NOT_FOUND  = INVALID_REQUEST / INVALID_REQUEST, 404 / 404, "session not found: send `initialize` to open a new one";
     /// The stream position in `Last-Event-ID` is unknown or no longer kept.
-    NOT_RESUMABLE      = -32600 / -32600, 400 / 400, "`Last-Event-ID` names no event that is still kept";
+    NOT_RESUMABLE      = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "`Last-Event-ID` names no event that is still kept";
     /// The `Origin` or `Host` header is not allowed.
-    FORBIDDEN_ORIGIN   = -32600 / -32600, 403 / 403, "this Origin or Host may not use this server";
+    FORBIDDEN_ORIGIN   = INVALID_REQUEST / INVALID_REQUEST, 403 / 403, "this Origin or Host may not use this server";
     /// There is no acceptable credential.
-    UNAUTHORIZED       = -32600 / -32600, 401 / 401, "a valid credential is required";
+    UNAUTHORIZED       = INVALID_REQUEST / INVALID_REQUEST, 401 / 401, "a valid credential is required";
     /// The client accepts neither of the two response types.
-    NOT_ACCEPTABLE     = -32600 / -32600, 406 / 406, "Accept must allow application/json or text/event-stream";
+    NOT_ACCEPTABLE     = INVALID_REQUEST / INVALID_REQUEST, 406 / 406, "Accept must allow application/json or text/event-stream";
     /// The body is not JSON by its content type.
-    UNSUPPORTED_MEDIA  = -32600 / -32600, 415 / 415, "Content-Type must be application/json";
+    UNSUPPORTED_MEDIA  = INVALID_REQUEST / INVALID_REQUEST, 415 / 415, "Content-Type must be application/json";
     /// The message is larger than the limit.
-    TOO_LARGE          = -32600 / -32600, 413 / 413, "the message is larger than this server accepts";
+    TOO_LARGE          = INVALID_REQUEST / INVALID_REQUEST, 413 / 413, "the message is larger than this server accepts";
     /// The HTTP method is not offered here.
-    NOT_ALLOWED        = -32600 / -32600, 405 / 405, "this HTTP method is not offered here";
+    NOT_ALLOWED        = INVALID_REQUEST / INVALID_REQUEST, 405 / 405, "this HTTP method is not offered here";
     /// The path is for WebSockets, and the request does not ask for one.
-    UPGRADE_REQUIRED   = -32600 / -32600, 426 / 426, "this path is for WebSockets";
+    UPGRADE_REQUIRED   = INVALID_REQUEST / INVALID_REQUEST, 426 / 426, "this path is for WebSockets";
     /// There is nothing at this path.
-    NO_SUCH_PATH       = -32600 / -32600, 404 / 404, "there is nothing at this path";
+    NO_SUCH_PATH       = INVALID_REQUEST / INVALID_REQUEST, 404 / 404, "there is nothing at this path";
     /// The body did not arrive in time.
-    TOO_SLOW           = -32600 / -32600, 408 / 408, "the request body did not arrive in time";
+    TOO_SLOW           = INVALID_REQUEST / INVALID_REQUEST, 408 / 408, "the request body did not arrive in time";
     /// The caller already has as much running or open as it may have.
-    TOO_MANY           = -32603 / -32603, 429 / 429, "too many requests, sessions or streams at once; try again later";
+    TOO_MANY           = INTERNAL_ERROR / INTERNAL_ERROR, 429 / 429, "too many requests, sessions or streams at once; try again later";
     /// The server is shutting down.
-    SHUTTING_DOWN      = -32603 / -32603, 503 / 503, "the server is shutting down";
+    SHUTTING_DOWN      = INTERNAL_ERROR / INTERNAL_ERROR, 503 / 503, "the server is shutting down";
 }
 
 impl Refusal {

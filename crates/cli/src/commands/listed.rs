@@ -1,13 +1,11 @@
 use std::sync::Arc;
 
+use trunkline_client::protocol::error_code;
 use trunkline_client::{Error, LeftOut, List, Received};
 
 use crate::connect::{Session, failed};
 use crate::exit::Failure;
 use crate::terminal::visible_line;
-
-/// The code by which a server says that it does not have a method.
-const METHOD_NOT_FOUND: i64 = -32601;
 
 /// A list of a server, if it has one.
 pub(super) struct Listed<T>(Option<Arc<List<T>>>);
@@ -20,7 +18,7 @@ impl<T> Listed<T> {
     pub(super) fn new(list: Result<Arc<List<T>>, Error>, is_declared: bool) -> Result<Self, Failure> {
         match list {
             Ok(list) => Ok(Self(Some(list))),
-            Err(Error::Refused(refused)) if refused.code == METHOD_NOT_FOUND && !is_declared => {
+            Err(Error::Refused(refused)) if refused.code == error_code::METHOD_NOT_FOUND && !is_declared => {
                 Ok(Self(None))
             }
             Err(error) => Err(failed(error)),

@@ -1,11 +1,9 @@
 use std::time::Duration;
 
+use trunkline_client::protocol::error_code;
 use trunkline_client::{Attempt, Error};
 
 use crate::exit::{Exit, Failure};
-
-/// The code by which a server says that it does not have a method.
-const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Turns what went wrong between us and a server into words and an exit code.
 pub(crate) fn failed(error: Error) -> Failure {
@@ -27,7 +25,7 @@ pub(crate) fn failed(error: Error) -> Failure {
         }
         Error::TooLong { .. } => Failure::new(Exit::Failed, error)
             .hint("`--max-message` lets it be longer; the server may have run the call"),
-        Error::Refused(ref refused) if refused.code == METHOD_NOT_FOUND => {
+        Error::Refused(ref refused) if refused.code == error_code::METHOD_NOT_FOUND => {
             Failure::new(Exit::Failed, error).hint("`trunkline info` says what the server has")
         }
         error => Failure::new(Exit::Failed, error),

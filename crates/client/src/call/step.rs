@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, TryFutureExt as _};
 use tokio::time::{Instant, sleep};
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
-use trunkline_protocol::{Method, Raw, Refusal};
+use trunkline_protocol::{Method, Raw, Refusal, error_code};
 
 use super::running::{Meanwhile, Running, Waited};
 use super::{Answers, Call, CarriedAnswers, Continuation, Given, Suspended};
@@ -25,9 +25,6 @@ const SLOWEST_PACE: Duration = Duration::from_secs(2);
 
 /// How often a call may be interrupted by questions that need not be its own.
 const MOST_SHARED_ROUNDS: usize = 1000;
-
-/// The code by which a server says that a header does not mirror the body.
-const HEADER_MISMATCH: i64 = -32020;
 
 /// What comes with a request beside what it asks for.
 #[derive(Debug)]
@@ -93,7 +90,7 @@ impl Inner {
                 }
                 Waited::Response(outcome) => match self.settle(&running, call, outcome) {
                     Err(Error::Refused(refused))
-                        if refused.code == HEADER_MISMATCH
+                        if refused.code == error_code::HEADER_MISMATCH
                             && call.known == Some(Method::ToolsCall)
                             && !std::mem::replace(&mut refreshed, true) =>
                     {

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trunkline_protocol::{Era, Revision};
+use trunkline_protocol::{Era, Revision, error_code};
 use trunkline_transport::process;
 use trunkline_transport::{Command, Opener, Url};
 
 use super::handshake::{self, Failure};
 use super::open::Open;
-use super::probe::{Observation, UNSUPPORTED_VERSION, Verdict, judge};
+use super::probe::{Observation, Verdict, judge};
 use super::{Attempts, Connected, Described, Plan, websocket};
 use crate::carrier::{ChannelCarrier, aside};
 use crate::edge::Edge;
@@ -92,7 +92,8 @@ async fn probe(
                     Ok((edge, described)) => return Ok(open.connected(edge, described)),
                     // It was only slow to start, and has meanwhile heard what it was asked first.
                     Err(Failure::Refused(refused))
-                        if refused.code == UNSUPPORTED_VERSION && !std::mem::replace(&mut waited, true) =>
+                        if refused.code == error_code::UNSUPPORTED_VERSION
+                            && !std::mem::replace(&mut waited, true) =>
                     {
                         if let Verdict::Again(revision) = judge(&Observation::Refused(refused), asked) {
                             asked = revision;

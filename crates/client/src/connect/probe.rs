@@ -1,13 +1,10 @@
 //! What the answer to `server/discover` says about a server: a table, and nothing but a table.
 
-use trunkline_protocol::{Era, Raw, Revision};
+use trunkline_protocol::{Era, Raw, Revision, error_code};
 
 use super::handshake::Failure;
 use crate::carrier::{Loss, LossKind};
 use crate::error::{Error, Refused};
-
-/// The code by which a modern server says that it does not speak the version that it was asked in.
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// What came of asking a server to describe itself in a modern revision.
 #[derive(Clone, Debug)]
@@ -107,7 +104,7 @@ fn judge_answer(observation: &Observation, asked: Revision) -> Option<Verdict> {
                 None => best(&listed, Era::Legacy).map_or_else(|| nothing(&listed), Verdict::Legacy),
             },
         },
-        Observation::Refused(refused) if refused.code == UNSUPPORTED_VERSION => {
+        Observation::Refused(refused) if refused.code == error_code::UNSUPPORTED_VERSION => {
             let listed = refused.data.as_ref().and_then(|data| versions(data, "supported"));
             let Some(listed) = listed.filter(|listed| !listed.is_empty()) else {
                 return Some(Verdict::Legacy(newest));

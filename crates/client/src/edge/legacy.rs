@@ -5,7 +5,7 @@ use trunkline_protocol::model::{
     Action, Answer, ClientCapabilities, Implementation, Question, ServerCapabilities,
 };
 use trunkline_protocol::{
-    Era, Id, Level, Method, Raw, Refusal, Request, Revision, Writer, emit, meta, shorten,
+    Era, Id, Level, Method, Raw, Refusal, Request, Revision, Writer, emit, error_code, meta, shorten,
 };
 
 use super::{Asked, Settled};
@@ -13,9 +13,6 @@ use crate::call::{Brought, Call, Said};
 use crate::carrier::{Mirror, Outgoing, Posted};
 use crate::connect::Described;
 use crate::error::{Error, Refused};
-
-/// The code by which a server of 2025-11-25 says that pages have to be visited before the call can be made.
-const URL_ELICITATION_REQUIRED: i64 = -32042;
 
 /// The edge of a session.
 #[derive(Debug)]
@@ -84,7 +81,7 @@ impl Legacy {
 
 /// Reads the pages that have to be visited before a call is made again, which is a question like any other.
 fn pages_to_visit(error: &Refused) -> Option<Vec<(String, Question)>> {
-    if error.code != URL_ELICITATION_REQUIRED {
+    if error.code != error_code::URL_ELICITATION_REQUIRED {
         return None;
     }
     let pages = error.data.as_ref()?.members().ok()?.get("elicitations")?.elements().ok()?;

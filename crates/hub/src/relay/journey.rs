@@ -7,13 +7,12 @@ use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questio
 use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, RawResult, Reply};
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Method, Refusal};
+use trunkline_protocol::{Method, Refusal, error_code};
 use trunkline_server::{Continuation as Then, Outcome, Round};
 
 use super::asking::{ask, tell_roots};
 use super::gap::Ends;
 use super::resume::Resume;
-use super::translate::UNSUPPORTED_VERSION;
 use super::witness::Witness;
 use super::{Errand, Failed};
 use crate::trail::{Trail, VIA};
@@ -236,7 +235,7 @@ impl Journey<'_> {
 /// Reports whether a server refuses the very revision that was agreed on with it. In the legacy era that is agreed on for as
 /// long as the session lives, and the code means whatever the server wants.
 fn is_stale(lease: &Lease, error: &Error) -> bool {
-    let is_said = matches!(error, Error::Refused(refused) if refused.code == UNSUPPORTED_VERSION);
+    let is_said = matches!(error, Error::Refused(refused) if refused.code == error_code::UNSUPPORTED_VERSION);
     is_said && !lease.client().server().keeps_sessions()
 }
 

@@ -4,21 +4,12 @@ use trunkline_client::{Error, Refused};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::model::{CallToolResult, Question};
-use trunkline_protocol::{Method, Raw, Refusal, Writer};
+use trunkline_protocol::{Method, Raw, Refusal, Writer, error_code};
 use trunkline_server::{Call, Outcome};
 
 use super::Errand;
 use super::gap::Ends;
 use crate::upstream::{FailureKind, Unavailable, headline};
-
-/// The code by which a server of 2025-11-25 says that pages have to be visited first.
-const URL_ELICITATION_REQUIRED: i64 = -32042;
-/// The codes of the modern era that are about one hop alone.
-const HEADER_MISMATCH: i64 = -32020;
-const MISSING_CAPABILITY: i64 = -32021;
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
-/// The code by which legacy servers say that there is no such resource.
-const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// What was asked, and of whom.
 pub(super) struct Place<'a> {
@@ -117,17 +108,19 @@ fn carried(place: &Place<'_>, refused: &Refused) -> Refusal {
     let required = refused.data.as_ref().and_then(|data| data.members().ok()?.take("requiredCapabilities"));
     let missing = |required: &Raw| place.ends.lacking(required, None, &refused.message);
     match (refused.code, place.uri()) {
-        (MISSING_CAPABILITY, _) => missing(&required.unwrap_or(Raw::EMPTY_OBJECT)),
-        (URL_ELICITATION_REQUIRED, _) => {
+        (error_code::MISSING_CAPABILITY, _) => missing(&required.unwrap_or(Raw::EMPTY_OBJECT)),
+        (error_code::URL_ELICITATION_REQUIRED, _) => {
             let page = Question::url("", "");
             place.ends.lacking(&page.required_capability(), Some(&page), &refused.message)
         }
-        (HEADER_MISMATCH | UNSUPPORTED_VERSION, _) => place.failed(
+        (error_code::HEADER_MISMATCH | error_code::UNSUPPORTED_VERSION, _) => place.failed(
             "upstream_protocol",
             &format!("does not keep to the protocol: {}", refused.message),
             false,
         ),
-        (RESOURCE_NOT_FOUND, Some(uri)) => Refusal::resource_not_found(&uri).because(refused.message.clone()),
+        (error_code::RESOURCE_NOT_FOUND, Some(uri)) => {
+            Refusal::resource_not_found(&uri).because(refused.message.clone())
+        }
         (_, Some(uri)) if is_about(refused, &uri) => {
             Refusal::resource_not_found(&uri).because(refused.message.clone())
         }

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use trunkline_transport::process::{
-    self, Cause, Ended, Exit, Grace, Line, Options, ProcessChannel, Source,
-};
+use trunkline_transport::process::{self, Cause, Ended, Exit, Grace, Line, Options, ProcessChannel, Source};
 use trunkline_transport::{Channel as _, Command, ReceiveError};
 
 use crate::support::{DEADLINE, receive, receive_watched, send, sh, soon, spawn};

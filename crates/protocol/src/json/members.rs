@@ -3,7 +3,7 @@ use std::fmt;
 
 use bytestring::ByteString;
 
-use super::scan::Scanner;
+use super::scan::{ScanError, Scanner};
 use super::{Raw, Writer};
 use crate::meta;
 
@@ -29,9 +29,21 @@ pub enum MalformedJson {
     /// Two members have one name.
     #[error("duplicate member `{0}`")]
     Duplicate(String),
+    /// It nests deeper than can be read.
+    #[error("it nests deeper than {} levels", Scanner::DEEPEST)]
+    TooDeep,
     /// There are more members than [`Members::MAX`].
     #[error("it has more than {} members", Members::MAX)]
     TooMany,
+}
+
+impl From<ScanError> for MalformedJson {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Syntax => Self::Syntax,
+            ScanError::TooDeep => Self::TooDeep,
+        }
+    }
 }
 
 impl Members {
@@ -51,15 +63,11 @@ impl Members {
         let mut scanner = Scanner::new(text, Scanner::DEEPEST);
         if scanner.peek() != Some(b'{') {
             scanner.skip();
-            return Err(if scanner.end().is_ok() {
-                MalformedJson::NotAnObject
-            } else {
-                MalformedJson::Syntax
-            });
+            return Err(scanner.end().map_or_else(MalformedJson::from, |()| MalformedJson::NotAnObject));
         }
         let mut fault = None;
         let members = Self::scan_by(&mut scanner, text, &mut fault, |scanner, _| scanner.value());
-        scanner.end().map_err(|_| MalformedJson::Syntax)?;
+        scanner.end()?;
         fault.map_or(Ok(members), Err)
     }
 

@@ -97,7 +97,8 @@ impl Modern {
         if result.as_str().starts_with(r#"{"resultType":"complete","#) {
             return Ok(Settled::Done(result));
         }
-        let members = result.members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
+        let members =
+            result.shallow_members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
         let kind = members.get("resultType").map(|kind| kind.as_text().unwrap_or_default());
         match kind.as_deref() {
             None | Some("complete") => Ok(Settled::Done(result)),

@@ -239,7 +239,7 @@ impl Inner {
 fn take<T: Listed>(list: &mut List<T>, item: Raw) {
     let name = || {
         let members = item.shallow_members().unwrap_or_default();
-        let name = ["name", "uri", "uriTemplate"].iter().find_map(|key| members.text(key));
+        let name = ["uri", "uriTemplate", "name"].iter().find_map(|key| members.text(key));
         shorten(&name.unwrap_or_default())
     };
     match T::read(&item) {

@@ -10,7 +10,7 @@ use trunkline_config::{Reach, Start};
 
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
-use super::listing::{self, Lists};
+use super::listing::{self, Lists, Source};
 use super::state::Failure;
 use super::{Told, Upstream};
 
@@ -118,16 +118,17 @@ impl Again {
         lists: Lists,
         announced: Lists,
     ) {
-        let Some((before, options, hub)) = upstream.upgrade().map(|upstream| {
+        let Some((before, options, hub, server)) = upstream.upgrade().map(|upstream| {
             let before = upstream.lock().listing_before(connection.input);
-            (before, upstream.options.clone(), upstream.hub.clone())
+            (before, upstream.options.clone(), upstream.hub.clone(), upstream.name.clone())
         }) else {
             return;
         };
         let lists = lists.and(self.lists);
         if !lists.is_none() {
             let before = before.unwrap_or_default();
-            let listing = listing::fetch(&connection.client, lists, &before, &options.limits, &hub);
+            let source = Source { server: &server, limits: &options.limits, hub: &hub };
+            let listing = listing::fetch(&connection.client, lists, &before, source);
             let listed = Box::pin(listing).await;
             self.lists = listed.failed;
             match (upstream.upgrade(), listed.circle) {

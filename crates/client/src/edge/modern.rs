@@ -186,7 +186,7 @@ pub(crate) fn read_discovered(result: &Raw, revision: Revision) -> Result<Descri
     let capabilities = members.get("capabilities").map_or(Raw::EMPTY_OBJECT, Raw::detached);
     let server = members.get("_meta").and_then(|meta| meta.members().ok()).and_then(|mut meta| {
         let server = meta.take(meta::SERVER_INFO)?;
-        Implementation::read(&server.detached()).ok()
+        Implementation::read_repaired(&server.detached()).ok().map(|repaired| repaired.item)
     });
     Ok(Described {
         revision,

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{MalformedModel, Prompt, Repairs, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::model::{
+    Implementation, MalformedModel, Prompt, Repairs, Resource, ResourceTemplate, Tool,
+};
 use trunkline_protocol::{Raw, Writer};
 
 use super::mutated;
@@ -29,6 +31,7 @@ fn read(kind: &str, item: &Raw) -> (Outcome, &'static str) {
         "tool" => (read!(Tool), "Tool"),
         "prompt" => (read!(Prompt), "Prompt"),
         "resource" => (read!(Resource), "Resource"),
+        "server" => (read!(Implementation), "Implementation"),
         _ => (read!(ResourceTemplate), "ResourceTemplate"),
     }
 }
@@ -263,6 +266,27 @@ fn a_malformed_member_of_a_resource_is_dropped_and_one_without_an_address_is_lef
             (template("icons", json!("i.png")), "repaired: `icons` must be an array"),
             // What it means its server may know.
             (template("uriTemplate", json!("x:{id")), ""),
+        ],
+    );
+}
+
+#[test]
+fn what_a_server_calls_itself_is_repaired() {
+    let server = |key: &str, value: Value| {
+        let mut server = json!({ "name": "s", "version": "1" });
+        server[key] = value;
+        server
+    };
+    check_table(
+        "server",
+        &[
+            (json!({ "name": "s" }), "left out: `version` is missing"),
+            (server("title", json!(7)), "repaired: `title` must be a string"),
+            (server("websiteUrl", json!("x")), "repaired: `websiteUrl` must be a URI"),
+            (
+                server("icons", json!([{ "src": "data:,", "theme": 7 }])),
+                "repaired: `icons[0].theme` must be `light` or `dark`",
+            ),
         ],
     );
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use trunkline_protocol::Revision;
 
 /// The definitions that anything is held against.
-const DEFINITIONS: [&str; 8] = [
+const DEFINITIONS: [&str; 9] = [
+    "Implementation",
     "Tool",
     "Prompt",
     "Resource",

@@ -1,4 +1,4 @@
-//! What the items of lists must be.
+//! What the items of lists must be, and what servers may call themselves.
 
 use crate::json::{JsonKind, Raw};
 
@@ -77,6 +77,15 @@ const ANNOTATIONS: &[MemberRule] = &[
     MemberRule::optional("lastModified", date_time),
 ];
 
+const IMPLEMENTATION: &[MemberRule] = &[
+    MemberRule::required("name", text),
+    MemberRule::required("version", text),
+    MemberRule::optional("title", text),
+    MemberRule::optional("description", text),
+    MemberRule::optional("websiteUrl", uri),
+    MemberRule::optional("icons", icons),
+];
+
 const ICON: &[MemberRule] = &[
     MemberRule::required("src", uri),
     MemberRule::optional("mimeType", text),
@@ -105,6 +114,11 @@ pub(super) fn resource(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
 
 pub(super) fn template(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
     named_by(raw, "uriTemplate", TEMPLATE, repairs)
+}
+
+/// Checks what a server calls itself.
+pub(super) fn implementation(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+    object(raw, IMPLEMENTATION, repairs)
 }
 
 /// Checks an object that is known by an address, and names it by that if it has no name.

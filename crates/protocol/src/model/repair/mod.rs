@@ -22,7 +22,7 @@ use std::fmt;
 
 use crate::json::{Raw, ScanError, Scanner, replace_lone_surrogates};
 
-use super::{MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
+use super::{Implementation, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
 
 pub(crate) use self::format::{is_date_time, is_fraction};
 pub(crate) use self::result::repaired_result;
@@ -131,6 +131,7 @@ repaired! {
     Prompt => items::prompt;
     Resource => items::resource;
     ResourceTemplate => items::template;
+    Implementation => items::implementation;
 }
 
 /// Checks that parsers of every language can read a value, whatever it means.

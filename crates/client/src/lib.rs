@@ -41,7 +41,7 @@ pub use self::connect::{Attempt, OverHttp, Verdicts};
 pub use self::error::{Error, Refused, Unreachable};
 pub use self::input::{InputHandler, Origin};
 pub use self::limits::Limits;
-pub use self::list::{LeftOut, List};
+pub use self::list::{LeftOut, List, RepairedItem};
 pub use self::lists_as::ListsAs;
 pub use self::received::Received;
 pub use self::subscribe::{Change, Subscription, Watch, is_part_of};

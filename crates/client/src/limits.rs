@@ -7,7 +7,8 @@ use trunkline_protocol::envelope::Bounds;
 pub struct Limits {
     /// The largest message. Default 4 MiB; a server can make us hold this much once per connection and running call.
     pub message_bytes: usize,
-    /// How deep a message may nest, and how many a batch may hold. Default 64 and 32.
+    /// How deep a message may nest, and how many a batch may hold. Default 64 and 32. A response that nests deeper is still
+    /// the answer to its request: a list leaves out the items that do, and any other result is an error beyond 127 levels.
     pub bounds: Bounds,
     /// Requests at one time on one connection. Default 1,024; beyond it they wait.
     pub in_flight: usize,

@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{
-    CacheHint, ClientCapabilities, MalformedModel, Prompt, Resource, ResourceTemplate, Tool,
+    CacheHint, ClientCapabilities, MalformedModel, Prompt, Repaired, Repairs, Resource, ResourceTemplate,
+    Tool,
 };
 use trunkline_protocol::{Method, Raw, Refusal, shorten};
 
@@ -25,6 +26,18 @@ pub struct List<T> {
     items: Vec<Received<T>>,
     /// Items that cannot be used, and are left out, each alone.
     pub left_out: Vec<LeftOut>,
+    /// Items that are on the list without a member that was malformed, or with another in its place.
+    pub repaired: Vec<RepairedItem>,
+}
+
+/// An item of a list that was malformed in part. What the server wrote is in [`Received::raw`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepairedItem {
+    /// What the item calls itself.
+    pub name: String,
+    /// What was malformed in it.
+    pub repairs: Repairs,
 }
 
 /// An item of a list that cannot be used.
@@ -59,7 +72,7 @@ pub(crate) trait Listed: Sized + Send + Sync + 'static {
     const METHOD: Method;
     const KEY: &'static str;
 
-    fn read(raw: &Raw) -> Result<Self, MalformedModel>;
+    fn read(raw: &Raw) -> Result<Repaired<Self>, MalformedModel>;
 
     /// Looks at a list that is complete, and may leave further items out of it. It may be one of several for different
     /// capabilities.
@@ -72,8 +85,8 @@ macro_rules! listed {
             const METHOD: Method = Method::$method;
             const KEY: &'static str = $key;
 
-            fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-                Self::read(raw)
+            fn read(raw: &Raw) -> Result<Repaired<Self>, MalformedModel> {
+                Self::read_repaired(raw)
             }
         })*
     };
@@ -89,8 +102,8 @@ impl Listed for Tool {
     const METHOD: Method = Method::ToolsList;
     const KEY: &'static str = "tools";
 
-    fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        Self::read(raw)
+    fn read(raw: &Raw) -> Result<Repaired<Self>, MalformedModel> {
+        Self::read_repaired(raw)
     }
 
     fn complete(inner: &Inner, list: &mut List<Self>, is_one_of_several: bool) {
@@ -109,8 +122,7 @@ impl Listed for Tool {
                     true
                 }
                 Err(error) => {
-                    tracing::warn!(tool = shorten(&tool.name), %error, "left a tool out of the list");
-                    left_out.push(LeftOut { name: tool.name.clone(), reason: error.to_string() });
+                    left_out.push(LeftOut { name: shorten(&tool.name), reason: error.to_string() });
                     false
                 }
             }
@@ -166,7 +178,7 @@ impl Inner {
     ) -> Result<(List<T>, CacheHint, usize), Stopped> {
         let limits = &self.plan.limits;
         let began = Instant::now();
-        let mut list = List { items: Vec::new(), left_out: Vec::new() };
+        let mut list = List { items: Vec::new(), left_out: Vec::new(), repaired: Vec::new() };
         let mut seen = HashSet::new();
         let mut cursor: Option<Raw> = None;
         let mut cache: Option<CacheHint> = None;
@@ -196,6 +208,7 @@ impl Inner {
             }
             let Some(next) = page.next else {
                 T::complete(self, &mut list, capabilities.is_some());
+                log_problems(&list);
                 return Ok((list, cache.unwrap_or_default(), bytes));
             };
             if !seen.insert(next.clone()) {
@@ -228,7 +241,8 @@ impl Inner {
         let malformed = |problem: &dyn std::fmt::Display| {
             Error::Malformed(format!("the answer to `{}`: {problem}", T::METHOD.as_str()))
         };
-        let mut members = result.members().map_err(|error| malformed(&error))?;
+        // An item that nests too deep is left out alone.
+        let mut members = result.shallow_members().map_err(|error| malformed(&error))?;
         let items = members.take(T::KEY).ok_or_else(|| malformed(&format!("`{}` is missing", T::KEY)))?;
         let items = items.elements().map_err(|_| malformed(&format!("`{}` must be an array", T::KEY)))?;
         let next = members.take("nextCursor").filter(|next| !next.is_null()).map(|next| next.detached());
@@ -249,15 +263,38 @@ impl Inner {
 
 /// Takes an item into a list, or leaves it out.
 fn take<T: Listed>(list: &mut List<T>, item: Raw) {
+    let name = || {
+        let members = item.shallow_members().unwrap_or_default();
+        let name = ["uri", "uriTemplate", "name"].iter().find_map(|key| members.text(key));
+        shorten(&name.unwrap_or_default())
+    };
     match T::read(&item) {
-        Ok(value) => list.items.push(Received::new(value, item)),
-        Err(problem) => {
-            let members = item.members().unwrap_or_default();
-            let name = members.text("name").or_else(|| members.text("uri")).unwrap_or_default();
-            let left_out = LeftOut { name: shorten(&name), reason: problem.to_string() };
-            tracing::warn!(name = left_out.name, reason = left_out.reason, "left an item out of a list");
-            list.left_out.push(left_out);
+        Ok(Repaired { item: value, repairs }) => {
+            if !repairs.is_empty() {
+                list.repaired.push(RepairedItem { name: name(), repairs });
+            }
+            list.items.push(Received::new(value, item));
         }
+        Err(problem) => list.left_out.push(LeftOut { name: name(), reason: problem.to_string() }),
+    }
+}
+
+/// Logs what is wrong with a list in one line, however many items that is.
+fn log_problems<T: Listed>(list: &List<T>) {
+    let (left_out, repaired) = (list.left_out.len(), list.repaired.len());
+    if let Some(first) = list.left_out.first() {
+        let LeftOut { name, reason } = first;
+        tracing::debug!(
+            method = T::METHOD.as_str(),
+            left_out,
+            repaired,
+            name,
+            reason,
+            "left items out of a list"
+        );
+    } else if let Some(first) = list.repaired.first() {
+        let RepairedItem { name, repairs } = first;
+        tracing::debug!(method = T::METHOD.as_str(), repaired, name, %repairs, "repaired items of a list");
     }
 }
 

@@ -167,6 +167,7 @@ impl StoredListing {
             templates: read_items(&self.templates, ResourceTemplate::read),
             has_resources: self.has_resources,
             left_out: Arc::default(),
+            repaired: Arc::default(),
         };
         (InputSet::from_bits(self.capabilities), Arc::new(catalogue))
     }
@@ -270,6 +271,7 @@ mod tests {
             templates: Arc::new(vec![ResourceTemplate::read(&Raw::from(&template)).unwrap()]),
             has_resources: true,
             left_out: Arc::default(),
+            repaired: Arc::default(),
         };
         (InputSet::from_bits(5), Arc::new(catalogue))
     }

@@ -18,6 +18,10 @@ pub struct HubLimits {
     pub list_items: usize,
     /// The bytes that one list of a server may have. Default 16 MiB; a larger list is not taken.
     pub list_bytes: usize,
+    /// The bytes that one item of a list may have. Default 1 MiB; a larger item is left out.
+    pub item_bytes: usize,
+    /// The bytes that one text of an item, such as its description, may have. Default 64 KiB; a longer text is cut.
+    pub text_bytes: usize,
     /// The time between two looks at the lists of a server that says that they change all the time. Default 250 ms.
     pub refresh_after: Duration,
     /// Connections, and so processes, of one server. Default 32; beyond it the one that was unused for longest is ended,
@@ -61,6 +65,8 @@ impl Default for HubLimits {
             message_bytes: 4 << 20,
             list_items: 10_000,
             list_bytes: 16 << 20,
+            item_bytes: 1 << 20,
+            text_bytes: 64 << 10,
             refresh_after: Duration::from_millis(250),
             connections_per_server: 32,
             idle: Duration::from_secs(600),

@@ -1,5 +1,7 @@
 //! JSON-RPC messages, read in one pass without copying.
 
+mod deep;
+
 use std::borrow::Cow;
 
 use bytestring::ByteString;
@@ -131,6 +133,22 @@ pub fn read(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming, Malformed> 
     let text = ByteString::try_from(bytes)
         .map_err(|_| plain(Refusal::PARSE_ERROR.because("the message is not valid UTF-8")))?;
     read_text(&text, bounds)
+}
+
+/// Reads the bytes of one message or batch of a server.
+///
+/// A response that nests deeper than the bounds is one all the same, and its result is not looked into: the call that it
+/// answers can read it in parts, or fail at once.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from_server(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming, Malformed> {
+    let text = ByteString::try_from(bytes)
+        .map_err(|_| plain(Refusal::PARSE_ERROR.because("the message is not valid UTF-8")))?;
+    read_text(&text, bounds).or_else(|malformed| match deep::read_response(&text, bounds) {
+        Some(response) => Ok(Incoming::One(Message::Response(response))),
+        None => Err(malformed),
+    })
 }
 
 /// Reads the text of one message or batch.

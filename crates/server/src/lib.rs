@@ -69,7 +69,7 @@ pub use self::host::{Binding, Host, HostOptions, Http, ServeError, Stdio, http, 
 pub use self::interceptor::{ConcurrencyLimit, Interceptor, Layers, Next, Timeout, Trace};
 pub use self::json::Json;
 pub use self::limits::Limits;
-pub use self::metrics::Metrics;
+pub use self::metrics::{Metrics, UpstreamItem};
 pub use self::part::{Part, Parts, SharedPart};
 pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::provider::{Notifier, Prefixed, PromptProvider, ResourceProvider, ToolProvider};

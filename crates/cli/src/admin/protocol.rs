@@ -92,6 +92,8 @@ pub(crate) struct ServerState {
     pub(crate) resources: usize,
     /// What of its lists could not be taken, each with the reason.
     pub(crate) left_out: Vec<String>,
+    /// What of its lists was malformed or too long, and is offered without that, each with the reason.
+    pub(crate) repaired: Vec<String>,
     /// The connections, and so processes, that there are.
     pub(crate) connections: usize,
     /// The calls that run.

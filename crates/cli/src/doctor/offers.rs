@@ -48,6 +48,10 @@ async fn list<T>(
                 let subject = format!("{what} `{}`", visible_line(&left_out.name));
                 report.problem(&subject, &format!("it is left out: {}", left_out.reason));
             }
+            for repaired in &list.repaired {
+                let subject = format!("{what} `{}`", visible_line(&repaired.name));
+                report.problem(&subject, &format!("clients may reject it: {}", repaired.repairs));
+            }
             Some(list)
         }
         Err(error) => {

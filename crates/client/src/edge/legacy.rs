@@ -225,7 +225,10 @@ pub(crate) fn read_initialized(result: &Raw) -> Result<Described, String> {
         capabilities: ServerCapabilities::read(&capabilities)
             .map_err(|error| format!("the server's capabilities are not usable: {error}"))?,
         // A description that is not quite right is no reason not to talk.
-        identity: members.get("serverInfo").and_then(|raw| Implementation::read(&raw.detached()).ok()),
+        identity: members
+            .get("serverInfo")
+            .and_then(|raw| Implementation::read_repaired(&raw.detached()).ok())
+            .map(|repaired| repaired.item),
         instructions: members.text("instructions").map(Into::into),
     })
 }

@@ -97,7 +97,8 @@ impl Modern {
         if result.as_str().starts_with(r#"{"resultType":"complete","#) {
             return Ok(Settled::Done(result));
         }
-        let members = result.members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
+        let members =
+            result.shallow_members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
         let kind = members.get("resultType").map(|kind| kind.as_text().unwrap_or_default());
         match kind.as_deref() {
             None | Some("complete") => Ok(Settled::Done(result)),
@@ -185,7 +186,7 @@ pub(crate) fn read_discovered(result: &Raw, revision: Revision) -> Result<Descri
     let capabilities = members.get("capabilities").map_or(Raw::EMPTY_OBJECT, Raw::detached);
     let server = members.get("_meta").and_then(|meta| meta.members().ok()).and_then(|mut meta| {
         let server = meta.take(meta::SERVER_INFO)?;
-        Implementation::read(&server.detached()).ok()
+        Implementation::read_repaired(&server.detached()).ok().map(|repaired| repaired.item)
     });
     Ok(Described {
         revision,

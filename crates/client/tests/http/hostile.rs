@@ -178,7 +178,7 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
                 let body = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"a":{deep}}}}}"#, seen.body["id"]);
                 Say::status(200, &body).with("content-type", "application/json")
             },
-            "cannot be read",
+            "nests deeper than 127 levels",
         ),
     ];
     for (what, script, expected) in table {

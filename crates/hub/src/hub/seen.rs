@@ -143,7 +143,7 @@ mod tests {
             (json!({ "content": "\"uri\"", "messages": 7 }), vec![]),
             (json!({ "content": [{ "uri": "x".repeat(LONGEST + 1) }] }), vec![]),
         ] {
-            assert_eq!(pointed_at(result(&value).raw()), expected, "{value}");
+            assert_eq!(pointed_at(&Raw::from(&value)), expected, "{value}");
         }
     }
 
@@ -151,7 +151,8 @@ mod tests {
     fn what_is_remembered_is_bounded_and_each_principals_own() {
         let seen = Seen::new(16);
         let [ada, bob] = ["ada", "bob"].map(|who| Principal::Named(who.into()));
-        let pointing = |uri: &str| result(&json!({ "content": [{ "type": "resource_link", "uri": uri }] }));
+        let pointing =
+            |uri: &str| result(&json!({ "content": [{ "type": "resource_link", "uri": uri, "name": "n" }] }));
         seen.note(&ada, &name("a"), &pointing("x:y"));
         seen.note(&ada, &name("a"), &pointing("x:y"));
         assert_eq!(seen.servers_of(&ada, "x:y"), [name("a")]);

@@ -16,6 +16,8 @@ pub(crate) struct Catalogue {
     pub(crate) has_resources: bool,
     /// What could not be taken, each with the reason.
     pub(crate) left_out: Arc<Vec<String>>,
+    /// What was repaired or cut, each with the reason.
+    pub(crate) repaired: Arc<Vec<String>>,
 }
 
 impl Catalogue {
@@ -29,6 +31,7 @@ impl Catalogue {
             templates: union(&self.templates, &other.templates, |template| &template.uri_template),
             has_resources: self.has_resources || other.has_resources,
             left_out: self.left_out.clone(),
+            repaired: self.repaired.clone(),
         }
     }
 }

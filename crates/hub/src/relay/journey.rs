@@ -8,7 +8,7 @@ use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, RawResult, Reply};
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Refusal, error_code};
-use trunkline_server::{Continuation as Then, Outcome, Round};
+use trunkline_server::{Continuation as Then, Outcome, Round, UpstreamItem};
 
 use super::asking::{ask, tell_roots};
 use super::gap::Ends;
@@ -190,8 +190,15 @@ impl Journey<'_> {
         has_asked: bool,
     ) -> Result<Outcome, Failed> {
         self.server.note_answer();
-        let carried = Carried::new(self.errand.method, lease.client().revision(), result)
-            .map_err(|problem| Error::Malformed(format!("the result: {problem}")))?;
+        let carried =
+            Carried::new(self.errand.method, lease.client().revision(), result).map_err(|problem| {
+                UpstreamItem::ResultRejected.count(1);
+                Error::Malformed(format!("the result: {problem}"))
+            })?;
+        if !carried.repairs().is_empty() {
+            UpstreamItem::ResultRepaired.count(1);
+            tracing::debug!(server = %self.server.name(), repairs = %carried.repairs(), "repaired a result");
+        }
         let carried = if has_asked { carried.not_to_be_kept() } else { carried };
         if carried.is_error() {
             // A server of our own says so by the result of its tool, where its revision has no code for it.

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 use trunkline_client::{Error, List, ListsAs};
-use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool};
-use trunkline_protocol::{Members, Refusal};
+use trunkline_config::ServerName;
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::ServerCapabilities;
 
+use super::items::{self, CatalogueItem, ListReport};
 use crate::limits::HubLimits;
 use crate::registry::Catalogue;
-use crate::trail::{HubId, Trail, circle};
+use crate::trail::{HubId, circle};
 
 /// Which lists are to be looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,19 +57,27 @@ pub(super) struct Listed {
     pub(super) circle: Option<String>,
 }
 
+/// Whose lists are fetched, and within which bounds.
+pub(super) struct Source<'s> {
+    pub(super) server: &'s ServerName,
+    pub(super) limits: &'s HubLimits,
+    pub(super) hub: &'s HubId,
+}
+
 /// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
 pub(super) async fn fetch(
     client: &ListsAs,
     offered: &ServerCapabilities,
     lists: Lists,
     before: &Catalogue,
-    limits: &HubLimits,
-    hub: &HubId,
+    source: Source<'_>,
 ) -> Listed {
+    let limits = source.limits;
     // What was left out of lists that are not looked at now still is.
     let is_kept = |reason: &&String| !lists.have(reason.split(':').next().unwrap_or_default());
-    let left_out = before.left_out.iter().filter(is_kept).cloned().collect();
-    let mut taken = Taken { catalogue: before.clone(), left_out, limits, hub, circle: None };
+    let kept = |reasons: &[String]| reasons.iter().filter(is_kept).cloned().collect();
+    let (left_out, repaired) = (kept(&before.left_out), kept(&before.repaired));
+    let mut taken = Taken { catalogue: before.clone(), left_out, repaired, before, source, circle: None };
     taken.catalogue.has_resources = offered.resources.is_some();
     let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
     let has_resources = offered.resources.is_some();
@@ -92,19 +102,13 @@ pub(super) async fn fetch(
         prompts: may_come(&prompts),
         resources: may_come(&resources) || may_come(&templates),
     };
-    if let Some(tools) =
-        tools.and_then(|listed| taken.note("tools", listed, |tool: &Tool| tool.meta.as_ref()))
-    {
+    if let Some(tools) = tools.and_then(|listed| taken.note(listed)) {
         taken.catalogue.tools = tools;
     }
-    if let Some(prompts) =
-        prompts.and_then(|listed| taken.note("prompts", listed, |prompt: &Prompt| prompt.meta.as_ref()))
-    {
+    if let Some(prompts) = prompts.and_then(|listed| taken.note(listed)) {
         taken.catalogue.prompts = prompts;
     }
-    if let Some(resources) = resources
-        .and_then(|listed| taken.note("resources", listed, |resource: &Resource| resource.meta.as_ref()))
-    {
+    if let Some(resources) = resources.and_then(|listed| taken.note(listed)) {
         taken.catalogue.resources = resources;
     }
     // Many servers that have resources know nothing of templates.
@@ -112,54 +116,70 @@ pub(super) async fn fetch(
         taken.catalogue.templates = Arc::default();
     }
     let templates = templates.filter(|listed| !is_unknown_method(listed));
-    if let Some(templates) = templates.and_then(|listed| {
-        taken.note("resource templates", listed, |template: &ResourceTemplate| template.meta.as_ref())
-    }) {
+    if let Some(templates) = templates.and_then(|listed| taken.note(listed)) {
         taken.catalogue.templates = templates;
     }
-    taken.catalogue.left_out = Arc::new(taken.left_out);
+    (taken.catalogue.left_out, taken.catalogue.repaired) =
+        (Arc::new(taken.left_out), Arc::new(taken.repaired));
     Listed { catalogue: taken.catalogue, failed, circle: taken.circle }
 }
 
 struct Taken<'l> {
     catalogue: Catalogue,
     left_out: Vec<String>,
-    limits: &'l HubLimits,
-    hub: &'l HubId,
+    repaired: Vec<String>,
+    before: &'l Catalogue,
+    source: Source<'l>,
     circle: Option<String>,
 }
 
 impl Taken<'_> {
-    fn note<T: Clone>(
-        &mut self,
-        what: &str,
-        listed: Result<Arc<List<T>>, Error>,
-        meta: fn(&T) -> Option<&Members>,
-    ) -> Option<Arc<Vec<T>>> {
+    /// Takes a list over, or notes why not.
+    fn note<T: CatalogueItem>(&mut self, listed: Result<Arc<List<T>>, Error>) -> Option<Arc<Vec<T>>> {
         match listed {
             Ok(list) => {
-                let left_out = list.left_out.iter().take(self.limits.list_items.min(100));
-                self.left_out.extend(left_out.map(|item| format!("{what}: {}: {}", item.name, item.reason)));
-                let is_own = |item: &T| Trail::of(meta(item)).check(self.hub).is_err();
-                let (back, kept): (Vec<T>, Vec<T>) = list.iter().map(|item| T::clone(item)).partition(is_own);
-                if !back.is_empty() {
-                    let problem = "would lead back to this hub, which is among the servers of that one";
-                    tracing::warn!(count = back.len(), what, "what a server has would lead back to this hub");
-                    self.left_out.push(format!("{what}: {} of them {problem}", back.len()));
-                }
-                Some(Arc::new(kept))
+                let taken = items::take(&list, self.source.limits, self.source.hub);
+                self.report(T::LIST, &taken.report);
+                Some(Arc::new(taken.items))
             }
             Err(error) => {
-                tracing::warn!(%error, what, "a list could not be taken over");
                 if let Error::Refused(refused) = &error {
                     self.circle = circle(refused).map(str::to_owned).or(self.circle.take());
                 }
-                self.left_out.push(format!("{what}: {error}"));
+                let line = format!("{}: {error}", T::LIST);
+                if !self.before.left_out.contains(&line) {
+                    tracing::warn!(server = %self.source.server, list = T::LIST, %error, "listing failed");
+                }
+                self.left_out.push(line);
                 None
             }
         }
     }
+
+    /// Notes what of a list was not taken over as it is, and logs it in one line unless the same was logged before.
+    fn report(&mut self, list: &str, report: &ListReport) {
+        let (left_out, repaired) = (report.left_out.lines(list), report.repaired.lines(list));
+        let lines = || left_out.iter().chain(&repaired);
+        let is_new =
+            lines().any(|line| !self.before.left_out.contains(line) && !self.before.repaired.contains(line));
+        if is_new {
+            let examples: Vec<_> = lines().take(MOST_LOGGED).map(String::as_str).collect();
+            tracing::warn!(
+                server = %self.source.server,
+                list,
+                left_out = report.left_out.count(),
+                repaired = report.repaired.count(),
+                examples = examples.join("; "),
+                "items of a list were left out or repaired"
+            );
+        }
+        self.left_out.extend(left_out);
+        self.repaired.extend(repaired);
+    }
 }
+
+/// The most items of one list that are described in the log.
+const MOST_LOGGED: usize = 3;
 
 /// Lists within the time that a server has for it, if it is to be listed at all.
 async fn within<T>(

@@ -11,7 +11,7 @@ use trunkline_config::{Reach, Start};
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
 use super::input::InputSet;
-use super::listing::{self, Lists};
+use super::listing::{self, Lists, Source};
 use super::state::Failure;
 use super::{Told, Upstream};
 
@@ -168,9 +168,9 @@ async fn take_over_for(
     lists: Lists,
     announced: Lists,
 ) -> Lists {
-    let Some((before, options, hub)) = upstream.upgrade().map(|upstream| {
+    let Some((before, options, hub, server)) = upstream.upgrade().map(|upstream| {
         let before = upstream.lock().listings.before(shown);
-        (before, upstream.options.clone(), upstream.hub.clone())
+        (before, upstream.options.clone(), upstream.hub.clone(), upstream.name.clone())
     }) else {
         return Lists::NONE;
     };
@@ -179,7 +179,8 @@ async fn take_over_for(
     let client = connection.client.lists_as(shown.capabilities());
     let offered = connection.client.server().capabilities.clone();
     let before = before.unwrap_or_default();
-    let listed = Box::pin(listing::fetch(&client, &offered, lists, &before, &options.limits, &hub)).await;
+    let source = Source { server: &server, limits: &options.limits, hub: &hub };
+    let listed = Box::pin(listing::fetch(&client, &offered, lists, &before, source)).await;
     match (upstream.upgrade(), listed.circle) {
         (Some(upstream), Some(circle)) => {
             upstream.renounce(connection, circle);

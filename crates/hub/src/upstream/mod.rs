@@ -10,6 +10,7 @@ mod connection;
 mod desk;
 mod ending;
 mod input;
+mod items;
 mod keep;
 mod learn;
 mod lease;
@@ -294,6 +295,7 @@ impl Upstream {
             prompts: catalogue.prompts.len(),
             resources: catalogue.resources.len(),
             left_out: catalogue.left_out.to_vec(),
+            repaired: catalogue.repaired.to_vec(),
             connections: desk.connections.len(),
             calls: desk.connections.iter().map(|connection| connection.calls()).sum(),
             starts: desk.starts,

@@ -76,6 +76,8 @@ pub struct Status {
     pub resources: usize,
     /// What of its lists could not be taken, each with the reason.
     pub left_out: Vec<String>,
+    /// What of its lists was malformed or too long, and is offered without that, each with the reason.
+    pub repaired: Vec<String>,
     /// The connections, and so processes, that there are.
     pub connections: usize,
     /// The calls that run.

@@ -1,7 +1,10 @@
-use crate::json::{JsonKind, MalformedJson, Members, Raw, Writer};
+use crate::json::{JsonKind, Members, Raw, Writer};
 use crate::meta;
 use crate::method::Method;
-use crate::model::{CacheHint, CallToolResult, CompleteResult, GetPromptResult, ReadResult};
+use crate::model::repair::repaired_result;
+use crate::model::{
+    CacheHint, CallToolResult, CompleteResult, GetPromptResult, MalformedModel, ReadResult, Repairs,
+};
 use crate::revision::Revision;
 
 use super::shape::Shape;
@@ -17,17 +20,30 @@ pub struct Carried {
     from: Revision,
     result: Raw,
     shape: Shape,
+    repairs: Repairs,
     must_not_be_kept: bool,
 }
 
 impl Carried {
-    /// Takes the result of a method from a server of a revision.
+    /// Takes the result of a method from a server of a revision, and repairs what clients would reject and has one obvious
+    /// meaning.
     ///
     /// # Errors
-    /// The result is not an object, or two of its keys are equal.
-    pub fn new(method: Method, from: Revision, result: impl Into<RawResult>) -> Result<Self, MalformedJson> {
-        let (result, shape) = result.into().into_shaped()?;
-        Ok(Self { method, from, result, shape, must_not_be_kept: false })
+    /// The result is not an object, two of its keys are equal, or clients would reject it.
+    pub fn new(method: Method, from: Revision, result: impl Into<RawResult>) -> Result<Self, MalformedModel> {
+        let (mut result, mut shape) = result.into().into_shaped()?;
+        let mut repairs = Repairs::default();
+        if !shape.conforms(method, Dialect::of(from))
+            && let Some(repaired) = repaired_result(method, Dialect::of(from), &result, &mut repairs)?
+        {
+            (result, shape) = Shape::of(repaired)?;
+        }
+        Ok(Self { method, from, result, shape, repairs, must_not_be_kept: false })
+    }
+
+    /// Returns what was malformed in the result, and was replaced or dropped.
+    pub fn repairs(&self) -> &Repairs {
+        &self.repairs
     }
 
     /// Says that nobody may keep the result for later, whatever its maker says: it depends on what was asked on the way.
@@ -70,23 +86,32 @@ impl Carried {
         if self.is_understood_by(dialect) {
             return None;
         }
+        // What belongs to one hop is written by itself, and may be malformed.
+        let members = self.result.as_str().get(self.shape.members.clone()).unwrap_or_default();
+        let result = Raw::trusted(format!("{{{members}}}").into());
         match self.method {
-            Method::ToolsCall => CallToolResult::read(&self.result).ok().map(Reply::Tool),
-            Method::PromptsGet => GetPromptResult::read(&self.result).ok().map(Reply::Prompt),
-            Method::ResourcesRead => ReadResult::read(&self.result).ok().map(Reply::Read),
-            Method::Complete => CompleteResult::read(&self.result).ok().map(Reply::Complete),
+            Method::ToolsCall => CallToolResult::read(&result).ok().map(Reply::Tool),
+            Method::PromptsGet => GetPromptResult::read(&result).ok().map(Reply::Prompt),
+            Method::ResourcesRead => ReadResult::read(&result).ok().map(Reply::Read),
+            Method::Complete => CompleteResult::read(&result).ok().map(Reply::Complete),
             _ => None,
         }
     }
 
-    /// Reports whether a reader knows everything that the result can say, by what the two revisions have words for.
+    /// Reports whether a reader knows everything that the result says, by what the two revisions have words for and by what
+    /// is there: servers say what their revision has no words for.
     fn is_understood_by(&self, dialect: &Dialect) -> bool {
-        let has_words = |structured: JsonKind| {
-            dialect.structured_any || (dialect.structured && structured == JsonKind::Object)
+        let is_newer = dialect.revision() >= self.from;
+        let has_words = |structured: JsonKind| match dialect.structured {
+            true => dialect.structured_any || structured == JsonKind::Object,
+            // The member has no meaning in either revision.
+            false => is_newer,
         };
-        dialect.revision() >= self.from
-            || (dialect.understands_content_of(Dialect::of(self.from))
-                && self.shape.structured.is_none_or(has_words))
+        let kinds = self.shape.kinds;
+        (is_newer || dialect.understands_content_of(Dialect::of(self.from)))
+            && self.shape.structured.is_none_or(has_words)
+            && (dialect.audio || !kinds.audio)
+            && (dialect.resource_link || !kinds.link)
     }
 
     fn write_as_it_is(&self, dialect: &Dialect, writer: &mut Writer) {

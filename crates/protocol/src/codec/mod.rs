@@ -4,6 +4,7 @@
 //! the revision itself, so what a revision can say is a row of a table and not a branch in feature code.
 
 mod carried;
+mod conform;
 mod dialect;
 mod output_schema;
 mod r2024_11_05;

@@ -2,7 +2,10 @@ use std::ops::Range;
 
 use crate::json::{JsonKind, MalformedJson, Members, Named, Raw, Scanner, Writer};
 use crate::meta;
+use crate::method::Method;
 
+use super::Dialect;
+use super::conform::{self, ContentKinds};
 use super::reply::{CACHE_SCOPE, RESULT_TYPE, TTL};
 
 /// Where the parts of a result stand in its text.
@@ -16,6 +19,12 @@ pub(super) struct Shape {
     pub(super) structured: Option<JsonKind>,
     /// Whether a tool says that it failed.
     pub(super) is_error: bool,
+    /// The kinds of content that not every revision has.
+    pub(super) kinds: ContentKinds,
+    /// Which of the members that results have are there, by their places.
+    seen: u16,
+    /// Whether those that are there certainly are what clients accept.
+    is_certain: bool,
 }
 
 /// The members that results have, those first that are written anew for each hop.
@@ -37,6 +46,11 @@ const KNOWN: [&str; 11] = [
 const META: usize = 0;
 const IS_ERROR: usize = OF_ONE_HOP;
 const STRUCTURED: usize = OF_ONE_HOP + 1;
+const CONTENT: usize = OF_ONE_HOP + 2;
+const CONTENTS: usize = OF_ONE_HOP + 3;
+const MESSAGES: usize = OF_ONE_HOP + 4;
+const DESCRIPTION: usize = OF_ONE_HOP + 5;
+const COMPLETION: usize = OF_ONE_HOP + 6;
 
 /// How many of them are written anew for each hop.
 const OF_ONE_HOP: usize = 4;
@@ -88,7 +102,7 @@ impl Shape {
                     let start = scanner.at() - begin;
                     shape.meta = is_for_others(scanner).then(|| start..scanner.at() - begin);
                 }
-                Some(index) => shape.note(index, scanner.value_text().unwrap_or_default()),
+                Some(index) => shape.note(index, scanner),
                 None => {
                     scanner.skip();
                 }
@@ -103,6 +117,8 @@ impl Shape {
             }
             before = end;
         }
+        shape.seen = seen;
+        shape.is_certain &= !scanner.is_suspicious();
         is_usual.then_some(shape)
     }
 
@@ -113,9 +129,17 @@ impl Shape {
         writer.open_object();
         let start = writer.len();
         for (key, value) in members.iter().filter(|(key, _)| !is_of_one_hop(key)) {
-            if let Some(place) = place_of(key) {
-                shape.note(place, value.as_str());
+            let mut scanner = Scanner::new(value.text(), Scanner::DEEPEST);
+            match place_of(key) {
+                Some(place) => {
+                    shape.seen |= 1 << place;
+                    shape.note(place, &mut scanner);
+                }
+                None => {
+                    scanner.skip();
+                }
             }
+            shape.is_certain &= !scanner.is_suspicious();
             writer.member(key, value);
         }
         shape.members = start..writer.len();
@@ -130,18 +154,56 @@ impl Shape {
         (writer.into_raw(), shape)
     }
 
-    fn note(&mut self, place: usize, value: &str) {
-        match place {
-            IS_ERROR => self.is_error = value == "true",
-            STRUCTURED => self.structured = Some(JsonKind::of(value)),
-            _ => {}
-        }
+    /// Passes over the value of a member, and notes what it says.
+    fn note(&mut self, place: usize, scanner: &mut Scanner<'_>) {
+        self.is_certain &= match place {
+            IS_ERROR => {
+                let value = scanner.value_text();
+                self.is_error = value == Some("true");
+                self.is_error || value == Some("false")
+            }
+            STRUCTURED => {
+                self.structured = Some(JsonKind::of(scanner.value_text().unwrap_or_default()));
+                true
+            }
+            CONTENT => conform::content(scanner, &mut self.kinds),
+            CONTENTS => conform::contents(scanner),
+            MESSAGES => conform::messages(scanner, &mut self.kinds),
+            DESCRIPTION => conform::text(scanner),
+            COMPLETION => conform::completion(scanner),
+            _ => {
+                scanner.skip();
+                true
+            }
+        };
+    }
+
+    /// Reports whether this certainly is what clients accept as the result of a method, from a server of a dialect.
+    pub(super) fn conforms(&self, method: Method, from: &Dialect) -> bool {
+        let required = match method {
+            Method::ToolsCall => CONTENT,
+            Method::PromptsGet => MESSAGES,
+            Method::ResourcesRead => CONTENTS,
+            Method::Complete => COMPLETION,
+            _ => return true,
+        };
+        // Where structured content is an object, `null` stands for none.
+        let says_none = self.structured == Some(JsonKind::Null) && !from.structured_any;
+        self.is_certain && self.seen & 1 << required != 0 && !says_none
     }
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { members: 0..0, meta: None, structured: None, is_error: false }
+        Self {
+            members: 0..0,
+            meta: None,
+            structured: None,
+            is_error: false,
+            kinds: ContentKinds::default(),
+            seen: 0,
+            is_certain: true,
+        }
     }
 }
 

@@ -1,10 +1,12 @@
+mod shallow;
+
 use std::collections::HashSet;
 use std::fmt;
 
 use bytestring::ByteString;
 
 use super::key::Key;
-use super::scan::Scanner;
+use super::scan::{ScanError, Scanner};
 use super::{Raw, Writer};
 use crate::meta;
 
@@ -30,9 +32,21 @@ pub enum MalformedJson {
     /// Two members have one name.
     #[error("duplicate member `{0}`")]
     Duplicate(String),
+    /// It nests deeper than can be read.
+    #[error("it nests deeper than {} levels", Scanner::DEEPEST)]
+    TooDeep,
     /// There are more members than [`Members::MAX`].
     #[error("it has more than {} members", Members::MAX)]
     TooMany,
+}
+
+impl From<ScanError> for MalformedJson {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Syntax => Self::Syntax,
+            ScanError::TooDeep => Self::TooDeep,
+        }
+    }
 }
 
 impl Members {
@@ -52,16 +66,24 @@ impl Members {
         let mut scanner = Scanner::new(text, Scanner::DEEPEST);
         if scanner.peek() != Some(b'{') {
             scanner.skip();
-            return Err(if scanner.end().is_ok() {
-                MalformedJson::NotAnObject
-            } else {
-                MalformedJson::Syntax
-            });
+            return Err(scanner.end().map_or_else(MalformedJson::from, |()| MalformedJson::NotAnObject));
         }
         let mut fault = None;
         let members = Self::scan_by(&mut scanner, text, &mut fault, |scanner, _| scanner.value(), |_| ());
-        scanner.end().map_err(|_| MalformedJson::Syntax)?;
+        scanner.end()?;
         fault.map_or(Ok(members), Err)
+    }
+
+    /// Reads an object whose values may nest as deep as they like, and are not looked into.
+    ///
+    /// # Errors
+    /// As [`Members::parse`].
+    pub(crate) fn parse_shallow(text: &ByteString) -> Result<Self, MalformedJson> {
+        match Self::parse(text) {
+            // Slower, and without recursion.
+            Err(MalformedJson::TooDeep) => shallow::parse(text),
+            parsed => parsed,
+        }
     }
 
     /// Reads the object that comes next, whose values may not have equal keys either; the first thing wrong with it other
@@ -248,6 +270,23 @@ mod tests {
         }
         text.push_str("\"k150\":0}");
         assert!(parse(&text).unwrap_err().to_string().contains("duplicate member `k150`"));
+    }
+
+    #[test]
+    fn members_of_any_depth_are_read_without_a_look_into_them() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let text = ByteString::from(format!(r#"{{"\u0061": {}, "b":"c"}}"#, deep(100_000)));
+        assert_eq!(Members::parse(&text), Err(MalformedJson::TooDeep));
+        let members = Members::parse_shallow(&text).unwrap();
+        assert_eq!(members.get("a").map(|raw| raw.as_str().len()), Some(200_000));
+        assert_eq!(members.text("b").as_deref(), Some("c"));
+        for (text, expected) in [
+            (format!(r#"{{"a":{},"a":1}}"#, deep(500)), MalformedJson::Duplicate("a".to_owned())),
+            (format!(r#"{{"a":{}"#, deep(500)), MalformedJson::Syntax),
+            (deep(500), MalformedJson::NotAnObject),
+        ] {
+            assert_eq!(Members::parse_shallow(&text.into()), Err(expected));
+        }
     }
 
     #[test]

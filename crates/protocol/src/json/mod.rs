@@ -8,6 +8,7 @@ mod key;
 mod members;
 mod raw;
 mod scan;
+mod surrogate;
 mod writer;
 
 pub(crate) use self::distinct::Keys;
@@ -16,4 +17,5 @@ pub(crate) use self::members::{COMMON, Collector};
 pub use self::members::{MalformedJson, Members};
 pub use self::raw::{JsonKind, Raw};
 pub(crate) use self::scan::{Named, ScanError, Scanner};
+pub(crate) use self::surrogate::replace_lone_surrogates;
 pub use self::writer::Writer;

@@ -142,6 +142,14 @@ impl Raw {
         Members::parse(&self.0)
     }
 
+    /// Reads the members of an object whose values may nest deeper than can be read at once.
+    ///
+    /// # Errors
+    /// As [`Raw::members`], but for the depth.
+    pub fn shallow_members(&self) -> Result<Members, MalformedJson> {
+        Members::parse_shallow(&self.0)
+    }
+
     /// Reads the elements of an array.
     ///
     /// # Errors

@@ -1,3 +1,5 @@
+mod number;
+
 use std::borrow::Cow;
 
 use bytestring::ByteString;
@@ -24,6 +26,8 @@ pub(crate) struct Scanner<'a> {
     kinds: u128,
     /// Whether the latest string holds an escape.
     escaped: bool,
+    /// Whether anything so far has the grammar of JSON and may still be unreadable for a typed parser.
+    suspicious: bool,
     failure: Option<ScanError>,
 }
 
@@ -51,7 +55,23 @@ impl<'a> Scanner<'a> {
     pub(crate) fn new(text: &'a ByteString, depth: usize) -> Self {
         let limit = u32::try_from(depth.min(Self::DEEPEST)).unwrap_or(0);
         let bytes = text.as_bytes();
-        Self { text, bytes, at: 0, limit, depth: 0, kinds: 0, escaped: false, failure: None }
+        Self {
+            text,
+            bytes,
+            at: 0,
+            limit,
+            depth: 0,
+            kinds: 0,
+            escaped: false,
+            suspicious: false,
+            failure: None,
+        }
+    }
+
+    /// Reports whether the text so far holds an escape that may be half of a surrogate pair, or a number that may not fit
+    /// a double: both have the grammar of JSON, and typed parsers reject the whole message because of them.
+    pub(crate) fn is_suspicious(&self) -> bool {
+        self.suspicious
     }
 
     /// Reports whether everything so far was JSON.
@@ -381,43 +401,13 @@ impl<'a> Scanner<'a> {
                 if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
                     return false;
                 }
+                self.suspicious |=
+                    matches!(digits, [b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
                 self.at += 5;
             }
             _ => return false,
         }
         true
-    }
-
-    fn skip_number(&mut self) {
-        if self.bytes.get(self.at) == Some(&b'-') {
-            self.at += 1;
-        }
-        match self.bytes.get(self.at) {
-            Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.digits(),
-            _ => return self.fail(ScanError::Syntax),
-        }
-        if self.bytes.get(self.at) == Some(&b'.') {
-            self.at += 1;
-            self.digits();
-        }
-        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.bytes.get(self.at), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits();
-        }
-    }
-
-    fn digits(&mut self) {
-        let start = self.at;
-        while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.at += 1;
-        }
-        if self.at == start {
-            self.fail(ScanError::Syntax);
-        }
     }
 
     fn literal(&mut self, word: &[u8]) {
@@ -506,6 +496,23 @@ mod tests {
     fn agrees(text: &str) {
         let parsed = serde_json::from_str::<&RawValue>(text).is_ok();
         assert_eq!(accepts(text).is_ok(), parsed, "{text:?}");
+    }
+
+    #[test]
+    fn texts_that_typed_parsers_may_reject_are_suspicious() {
+        for (text, expected) in [
+            (r#"{"a":"\u0041\n","b":[1.5,1e5,-12,1E-99]}"#, false),
+            (r#""\ud83d\ude00""#, true),
+            (r#""\uDc00""#, true),
+            (r#""\ud7ff\ue000\\ud800""#, false),
+            ("[1e400]", true),
+            (&"9".repeat(400), true),
+        ] {
+            let text = ByteString::from(text);
+            let mut scanner = Scanner::new(&text, Scanner::DEEPEST);
+            scanner.skip();
+            assert_eq!((scanner.end(), scanner.is_suspicious()), (Ok(()), expected), "{text:.40}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod identity;
 mod malformed;
 mod prompt;
 mod question;
+pub(crate) mod repair;
 mod resource;
 mod result;
 mod server_capabilities;
@@ -31,6 +32,7 @@ pub use self::question::{
     Action, Answer, BadAnswer, ElicitResult, FormQuestion, Inexpressible, Question, Root, SampleQuestion,
     SampleResult, ToolChoice, UrlQuestion,
 };
+pub use self::repair::{ITEM_DEPTH, Repaired, Repairs};
 pub use self::resource::{Resource, ResourceBody, ResourceContents, ResourceTemplate};
 pub use self::result::{CacheHint, CacheScope, CallToolResult, CompleteResult, ReadResult};
 pub use self::server_capabilities::{ListCapability, ResourcesCapability, ServerCapabilities};

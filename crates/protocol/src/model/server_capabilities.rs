@@ -62,8 +62,8 @@ impl ServerCapabilities {
             }),
             completions: declared("completions").is_some(),
             logging: declared("logging").is_some(),
-            experimental: declared("experimental"),
-            extensions: declared("extensions"),
+            experimental: declared("experimental").and_then(|raw| objects_of(&raw)),
+            extensions: declared("extensions").and_then(|raw| objects_of(&raw)),
             rest: members,
         })
     }
@@ -94,6 +94,17 @@ impl ServerCapabilities {
         write_rest(&self.rest, TYPED, writer);
         writer.close_object();
     }
+}
+
+/// Returns an object without the members that are no objects, which clients reject together with all others.
+fn objects_of(raw: &Raw) -> Option<Raw> {
+    let members = raw.members().ok()?;
+    let is_object = |raw: &Raw| raw.kind() == JsonKind::Object;
+    if members.iter().all(|(_, value)| is_object(value)) {
+        return Some(raw.clone());
+    }
+    let kept = members.iter().filter(|(_, value)| is_object(value));
+    Some(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Members>().to_raw())
 }
 
 fn write_flags(key: &'static str, flags: &[(&'static str, bool)], writer: &mut Writer) {

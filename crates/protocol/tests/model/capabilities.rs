@@ -106,6 +106,18 @@ fn servers_declare_completions_from_the_second_revision_and_extensions_from_the_
 }
 
 #[test]
+fn experimental_capabilities_that_are_no_objects_are_not_passed_on() {
+    for (json, expected) in [
+        (r#"{"experimental":{"a":{},"b":true,"c":[]}}"#, r#"{"experimental":{"a":{}}}"#),
+        (r#"{"experimental":{"a":{ "x": 1 }}}"#, r#"{"experimental":{"a":{ "x": 1 }}}"#),
+        (r#"{"experimental":7,"extensions":{"a":null}}"#, r#"{"extensions":{}}"#),
+    ] {
+        let capabilities = ServerCapabilities::read(&raw(json)).unwrap();
+        assert_eq!(written(|writer| capabilities.write(Dialect::NEWEST, writer)), expected, "{json}");
+    }
+}
+
+#[test]
 fn a_server_without_features_declares_none() {
     check(|dialect, writer| ServerCapabilities::default().write(dialect, writer), ["{}", "", "", "", ""]);
     let read = ServerCapabilities::read(&raw(r#"{"tools":null,"logging":true}"#)).unwrap();

@@ -5,11 +5,15 @@ mod any;
 mod capabilities;
 mod content;
 mod entities;
+mod mutated;
 mod output_schema;
 mod properties;
 mod questions;
 mod reading;
+mod repaired_items;
+mod repaired_results;
 mod replies;
+mod schemas;
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::{Raw, Writer};

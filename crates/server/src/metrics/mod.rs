@@ -6,6 +6,7 @@
 pub(crate) mod process;
 mod series;
 mod text;
+mod upstream;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use trunkline_protocol::{Method, Params, Raw, Revision};
 
 pub(crate) use self::series::Ended;
 use self::series::Series;
+pub use self::upstream::UpstreamItem;
 use crate::call::Handler;
 use crate::core::Core;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use trunkline_protocol::{Method, Revision};
 
 use super::series::{Ended, Series};
-use super::{Metrics, process};
+use super::{Metrics, UpstreamItem, process};
 
 /// A series with the labels that set it apart.
 type Labelled<'a> = (Vec<(&'static str, &'a str)>, &'a Series);
@@ -46,6 +46,15 @@ pub(super) fn write(metrics: &Metrics) -> String {
     page.sample("mcp_server_panics_total", &[], process::panics());
     page.family("mcp_server_slow_readers_total", "counter", "Connections that were cut because nobody read.");
     page.sample("mcp_server_slow_readers_total", &[], process::slow_readers());
+    let name = "trunkline_upstream_items_total";
+    page.family(
+        name,
+        "counter",
+        "Items and results of upstream servers that were not passed on as they are.",
+    );
+    for kind in UpstreamItem::ALL {
+        page.sample(name, &[("kind", kind.label())], kind.counted());
+    }
     page.text
 }
 

@@ -46,7 +46,11 @@ impl ListKind {
 /// The longest cursor that is read; ours hold a name or a URI.
 const LONGEST_CURSOR: usize = 16 * 1024;
 
-/// Makes the page that a request asks for.
+/// The bytes of items after which a page ends: a client that reads messages of 4 MiB can read every page, as long as no item
+/// alone is larger.
+const MOST_BYTES: usize = 2 << 20;
+
+/// Makes the page that a request asks for: at most `size` items, and no more than 2 MiB of them.
 ///
 /// A cursor names the last item before the page, so pages stay in step when items come and go between requests.
 ///
@@ -64,10 +68,17 @@ pub fn page<T>(
     let start = last_before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut rest = entries.range::<str, _>((start, Bound::Unbounded)).peekable();
     let mut items = Vec::with_capacity(size.min(entries.len()));
-    let mut last = None;
-    for (name, entry) in rest.by_ref().take(size) {
-        items.push(item(entry));
-        last = Some(name);
+    let (mut last, mut bytes) = (None, 0_usize);
+    while let Some((name, entry)) = rest.peek().filter(|_| items.len() < size) {
+        let written = item(entry);
+        bytes += written.as_str().len();
+        // One item there is on every page, so that the list comes to its end.
+        if bytes > MOST_BYTES && !items.is_empty() {
+            break;
+        }
+        items.push(written);
+        last = Some(*name);
+        rest.next();
     }
     let next_cursor = last.filter(|_| rest.peek().is_some()).map(|name| write_cursor(kind, name));
     Ok(ListReply { key: kind.key(), items, next_cursor, cache })
@@ -131,6 +142,27 @@ mod tests {
             assert_eq!(all, ["a", "b", "c", "d", "e"]);
             assert_eq!(pages, 5_usize.div_ceil(size), "{size}");
         }
+    }
+
+    #[test]
+    fn a_page_ends_before_its_items_are_too_many_bytes() {
+        let large = |name: &str, bytes: usize| {
+            Tool::new(name.to_owned()).description("x".repeat(bytes)).run(|| async {})
+        };
+        let sizes =
+            [("a", 10), ("b", MOST_BYTES / 2), ("c", MOST_BYTES / 2), ("d", 2 * MOST_BYTES), ("e", 10)];
+        let tools: Vec<Tool> = sizes.iter().map(|(name, bytes)| large(name, *bytes)).collect();
+        let server = Server::new("test").with(tools).handle().unwrap();
+        let (mut pages, mut cursor) = (Vec::new(), None);
+        loop {
+            let (names, next) = list(&server, cursor.as_ref()).unwrap();
+            pages.push(names.concat());
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, ["ab", "c", "d", "e"]);
     }
 
     #[test]

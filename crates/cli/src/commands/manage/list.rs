@@ -52,6 +52,7 @@ fn list(args: &ServersArgs) -> Result<(), Failure> {
             let place = hub.url.as_deref().unwrap_or("standard input and output");
             say(&format!("hub {} of {} serves {}\n", hub.pid, path.display(), visible_line(place)));
             hub.collisions.iter().for_each(|told| say(&format!("{}\n", visible_line(told))));
+            servers.iter().for_each(|server| tell_problems(server, args.verbose));
         }
         None => {
             let (what, hint) = not_found(&path);
@@ -63,6 +64,24 @@ fn list(args: &ServersArgs) -> Result<(), Failure> {
         return Ok(());
     }
     print(&as_table(&servers, args.verbose, report.is_some()))
+}
+
+/// The most problems of one server that are told without `--verbose`.
+const MOST_PROBLEMS: usize = 3;
+
+/// Prints which items of a server's lists are left out or repaired.
+fn tell_problems(server: &ServerState, verbose: bool) {
+    let name = visible_line(&server.name);
+    let left_out = server.left_out.iter().map(|line| ("left out", line));
+    let repaired = server.repaired.iter().map(|line| ("repaired", line));
+    let problems: Vec<_> = left_out.chain(repaired).collect();
+    let shown = if verbose { problems.len() } else { MOST_PROBLEMS };
+    for (what, line) in problems.iter().take(shown) {
+        say(&format!("{name}: {what}: {}\n", visible_line(line)));
+    }
+    if problems.len() > shown {
+        say(&format!("{name}: and {} more; --verbose lists them\n", problems.len() - shown));
+    }
 }
 
 /// Tells of the servers of a file what can be told without a hub.

@@ -162,7 +162,7 @@ impl<C: Channel> Driver<C> {
     }
 
     fn receive(&mut self, message: Bytes) -> Result<(), String> {
-        match envelope::read(message, self.limits.bounds) {
+        match envelope::read_from_server(message, self.limits.bounds) {
             Ok(Incoming::One(message)) => self.receive_one(message),
             Ok(Incoming::Batch(messages)) => {
                 for message in messages {

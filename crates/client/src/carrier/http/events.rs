@@ -71,7 +71,7 @@ impl Events {
     fn take(&mut self, event: SseEvent) {
         let is_message = event.event.is_none_or(|name| name == "message");
         let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) else { return };
-        match envelope::read(data, self.bounds) {
+        match envelope::read_from_server(data, self.bounds) {
             Ok(Incoming::One(message)) => self.batch.push_back(Ok(message)),
             Ok(Incoming::Batch(messages)) => self.batch.extend(messages),
             Err(malformed) => self.batch.push_back(Err(malformed)),

@@ -143,7 +143,7 @@ fn begin(shared: Arc<Shared>, mut outgoing: Outgoing) -> impl Future<Output = (A
 
 /// Reads a body that is the response.
 fn read_response(body: Bytes, id: u64, shared: &Shared) -> Arrived {
-    let problem = match envelope::read(body, shared.limits.bounds) {
+    let problem = match envelope::read_from_server(body, shared.limits.bounds) {
         Ok(Incoming::One(message)) => match response_to(message, id, Lenient::Yes) {
             Some(outcome) => return Arrived::Response(outcome),
             None => "it does not answer the request".to_owned(),

@@ -95,6 +95,7 @@ fn state(status: Status, reach: String) -> ServerState {
         prompts: status.prompts,
         resources: status.resources,
         left_out: status.left_out,
+        repaired: status.repaired,
         connections: status.connections,
         calls: status.calls,
         starts: status.starts,

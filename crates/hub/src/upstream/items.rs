@@ -1,0 +1,190 @@
+//! The items of a server's list, as far as they can be passed on.
+
+use std::collections::HashSet;
+
+use trunkline_client::List;
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
+use trunkline_protocol::{Members, Writer, shorten};
+use trunkline_server::UpstreamItem;
+
+use crate::limits::HubLimits;
+use crate::trail::{HubId, Trail};
+
+/// The longest name or address of an item: cursors of lists hold one.
+const LONGEST_KEY: usize = 8 * 1024;
+
+/// The most items of one list that are described, of those that were left out and of those that were repaired.
+const MOST_DESCRIBED: usize = 20;
+
+/// What a text ends with that was cut.
+const CUT: &str = "… (cut)";
+
+/// An item of a list.
+pub(super) trait CatalogueItem: Clone {
+    /// What a list of them is called in reports.
+    const LIST: &'static str;
+
+    /// Returns the name or address by which it is used.
+    fn key(&self) -> &str;
+
+    fn meta(&self) -> Option<&Members>;
+
+    /// Returns the texts that are for people and models to read.
+    fn texts(&mut self) -> Vec<&mut String>;
+
+    fn write(&self, writer: &mut Writer);
+}
+
+macro_rules! catalogue_item {
+    ($($type:ident of $list:literal by $key:ident, texts $texts:expr;)*) => {
+        $(impl CatalogueItem for $type {
+            const LIST: &'static str = $list;
+
+            fn key(&self) -> &str {
+                &self.$key
+            }
+
+            fn meta(&self) -> Option<&Members> {
+                self.meta.as_ref()
+            }
+
+            fn texts(&mut self) -> Vec<&mut String> {
+                let texts: fn(&mut Self) -> Vec<&mut String> = $texts;
+                texts(self)
+            }
+
+            fn write(&self, writer: &mut Writer) {
+                $type::write(self, Dialect::NEWEST, writer);
+            }
+        })*
+    };
+}
+
+catalogue_item! {
+    Tool of "tools" by name, texts |tool| {
+        let hinted = tool.annotations.as_mut().and_then(|hints| hints.title.as_mut());
+        tool.title.iter_mut().chain(&mut tool.description).chain(hinted).collect()
+    };
+    Prompt of "prompts" by name, texts |prompt| {
+        let arguments = prompt.arguments.iter_mut();
+        let arguments = arguments.flat_map(|each| each.title.iter_mut().chain(&mut each.description));
+        prompt.title.iter_mut().chain(&mut prompt.description).chain(arguments).collect()
+    };
+    Resource of "resources" by uri, texts |resource| {
+        let texts = resource.title.iter_mut().chain(&mut resource.description);
+        texts.chain([&mut resource.name]).collect()
+    };
+    ResourceTemplate of "resource templates" by uri_template, texts |template| {
+        let texts = template.title.iter_mut().chain(&mut template.description);
+        texts.chain([&mut template.name]).collect()
+    };
+}
+
+/// A list that was taken over.
+pub(super) struct TakenList<T> {
+    pub(super) items: Vec<T>,
+    pub(super) report: ListReport,
+}
+
+/// What of a list was not taken over as the server sent it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ListReport {
+    pub(super) left_out: ProblemLines,
+    pub(super) repaired: ProblemLines,
+    pub(super) truncated: usize,
+}
+
+/// Lines about items, of which only the first are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ProblemLines {
+    first: Vec<String>,
+    count: usize,
+}
+
+impl ProblemLines {
+    fn push(&mut self, line: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < MOST_DESCRIBED {
+            self.first.push(line());
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the lines, each with the list that it is about, and how many more there are.
+    pub(super) fn lines(&self, list: &str) -> Vec<String> {
+        let more = self.count - self.first.len();
+        let more = (more > 0).then(|| format!("{list}: and {more} more"));
+        self.first.iter().map(|line| format!("{list}: {line}")).chain(more).collect()
+    }
+}
+
+/// Takes over what of a list can be passed on, and counts what cannot.
+pub(super) fn take<T: CatalogueItem>(list: &List<T>, limits: &HubLimits, hub: &HubId) -> TakenList<T> {
+    let mut report = ListReport::default();
+    for item in &list.left_out {
+        report.left_out.push(|| format!("{}: {}", item.name, item.reason));
+    }
+    for item in &list.repaired {
+        report.repaired.push(|| format!("{}: {}", item.name, item.repairs));
+    }
+    let (mut items, mut keys, mut circular) = (Vec::with_capacity(list.len()), HashSet::new(), 0_usize);
+    for received in list {
+        if Trail::of(received.meta()).check(hub).is_err() {
+            circular += 1;
+            continue;
+        }
+        let mut item = T::clone(received);
+        let cut = truncate_texts(&mut item, limits.text_bytes);
+        if cut > 0 {
+            report.truncated += cut;
+            report.repaired.push(|| format!("{}: texts that are too long: {cut}", shorten(item.key())));
+        }
+        let problem = if item.key().len() > LONGEST_KEY {
+            Some("its name is too long")
+        } else if received.raw().as_str().len() > limits.item_bytes
+            && written_bytes(&item) > limits.item_bytes
+        {
+            Some("it is too large")
+        } else if !keys.insert(item.key().to_owned()) {
+            Some("it is listed more than once")
+        } else {
+            None
+        };
+        match problem {
+            Some(problem) => report.left_out.push(|| format!("{}: {problem}", shorten(item.key()))),
+            None => items.push(item),
+        }
+    }
+    if circular > 0 {
+        let problem = "would lead back to this hub, which is among the servers of that one";
+        report.left_out.push(|| format!("{circular} of them {problem}"));
+        report.left_out.count += circular - 1;
+    }
+    UpstreamItem::LeftOut.count(report.left_out.count);
+    UpstreamItem::Repaired.count(list.repaired.len());
+    UpstreamItem::Truncated.count(report.truncated);
+    TakenList { items, report }
+}
+
+/// Cuts texts that are longer than they may be, each at the end of a character; returns how many.
+fn truncate_texts<T: CatalogueItem>(item: &mut T, most: usize) -> usize {
+    let mut count = 0;
+    for text in item.texts().into_iter().filter(|text| text.len() > most) {
+        let end = (0..=most.saturating_sub(CUT.len())).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push_str(CUT);
+        count += 1;
+    }
+    count
+}
+
+/// Returns how long an item is as it is listed.
+fn written_bytes<T: CatalogueItem>(item: &T) -> usize {
+    let mut writer = Writer::with_capacity(1024);
+    item.write(&mut writer);
+    writer.len()
+}

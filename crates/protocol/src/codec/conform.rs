@@ -1,0 +1,223 @@
+//! Whether a result certainly is what clients accept, found out on the one walk that every result gets.
+//!
+//! A walk that answers no has not found a fault: it has found something that has to be looked at by the tables of
+//! [`crate::model::repair`], which cost more.
+
+use crate::json::{Named, Scanner};
+use crate::model::CompleteResult;
+use crate::model::repair::{is_date_time, is_fraction};
+
+/// ContentKinds of content that not every revision has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ContentKinds {
+    pub(super) audio: bool,
+    pub(super) link: bool,
+}
+
+/// The members of blocks, of whatever kind.
+const BLOCK: [&str; 13] = [
+    "type",
+    "text",
+    "data",
+    "mimeType",
+    "uri",
+    "name",
+    "title",
+    "description",
+    "resource",
+    "annotations",
+    "_meta",
+    "size",
+    "icons",
+];
+const TYPE: usize = 0;
+const TEXT: u16 = 1 << 1;
+const DATA: u16 = 1 << 2;
+const MIME_TYPE: u16 = 1 << 3;
+const URI: u16 = 1 << 4;
+const NAME: u16 = 1 << 5;
+const RESOURCE_AT: usize = 8;
+const RESOURCE: u16 = 1 << RESOURCE_AT;
+const ANNOTATIONS: usize = 9;
+const META: usize = 10;
+const SIZE: usize = 11;
+const ICONS: usize = 12;
+
+/// Passes over the content of a tool's result.
+pub(super) fn content(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
+    each(scanner, |scanner| block(scanner, kinds))
+}
+
+/// Passes over what was read from a resource.
+pub(super) fn contents(scanner: &mut Scanner<'_>) -> bool {
+    each(scanner, resource_contents)
+}
+
+/// Passes over the messages of a prompt.
+pub(super) fn messages(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
+    each(scanner, |scanner| message(scanner, kinds))
+}
+
+/// Passes over what an argument could be completed to.
+pub(super) fn completion(scanner: &mut Scanner<'_>) -> bool {
+    const MEMBERS: [&str; 3] = ["values", "total", "hasMore"];
+    let mut has_values = false;
+    let is_fine = members(scanner, &MEMBERS, |scanner, index| match index {
+        0 => {
+            has_values = true;
+            let mut count = 0_usize;
+            let are_texts = each(scanner, |scanner| {
+                count += 1;
+                text(scanner)
+            });
+            are_texts && count <= CompleteResult::MAX
+        }
+        1 => natural(scanner),
+        _ => flag(scanner),
+    });
+    is_fine && has_values
+}
+
+/// Passes over a string.
+pub(super) fn text(scanner: &mut Scanner<'_>) -> bool {
+    let is_text = scanner.peek() == Some(b'"');
+    scanner.skip();
+    is_text
+}
+
+/// Passes over a boolean.
+fn flag(scanner: &mut Scanner<'_>) -> bool {
+    matches!(scanner.value_text(), Some("true" | "false"))
+}
+
+/// Passes over a number that counts something.
+fn natural(scanner: &mut Scanner<'_>) -> bool {
+    let text = scanner.value_text().unwrap_or_default();
+    text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn block<'a>(scanner: &mut Scanner<'a>, kinds: &mut ContentKinds) -> bool {
+    let (mut kind, mut seen): (&'a str, u16) = ("", 0);
+    let is_fine = members(scanner, &BLOCK, |scanner, index| {
+        seen |= 1 << index;
+        match index {
+            TYPE => {
+                kind = scanner.value_text().unwrap_or_default();
+                true
+            }
+            RESOURCE_AT => resource_contents(scanner),
+            ANNOTATIONS => annotations(scanner),
+            META => object(scanner),
+            SIZE => natural(scanner),
+            ICONS => {
+                scanner.skip();
+                false
+            }
+            _ => text(scanner),
+        }
+    });
+    let needed = match kind {
+        r#""text""# => TEXT,
+        r#""image""# => DATA | MIME_TYPE,
+        r#""audio""# => {
+            kinds.audio = true;
+            DATA | MIME_TYPE
+        }
+        r#""resource_link""# => {
+            kinds.link = true;
+            URI | NAME
+        }
+        r#""resource""# => RESOURCE,
+        _ => return false,
+    };
+    is_fine && seen & needed == needed
+}
+
+fn resource_contents(scanner: &mut Scanner<'_>) -> bool {
+    const MEMBERS: [&str; 5] = ["uri", "text", "mimeType", "blob", "_meta"];
+    let mut seen = 0_u8;
+    let is_fine = members(scanner, &MEMBERS, |scanner, index| {
+        seen |= 1 << index;
+        if index == 4 { object(scanner) } else { text(scanner) }
+    });
+    // An address, and either a text or bytes.
+    is_fine && (seen & 0b0011 == 0b0011 || seen & 0b1001 == 0b1001)
+}
+
+fn message(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
+    const MEMBERS: [&str; 2] = ["role", "content"];
+    let mut seen = 0_u8;
+    let is_fine = members(scanner, &MEMBERS, |scanner, index| {
+        seen |= 1 << index;
+        if index == 0 { role(scanner) } else { block(scanner, kinds) }
+    });
+    is_fine && seen == 0b11
+}
+
+fn annotations(scanner: &mut Scanner<'_>) -> bool {
+    const MEMBERS: [&str; 3] = ["audience", "priority", "lastModified"];
+    members(scanner, &MEMBERS, |scanner, index| match index {
+        0 => each(scanner, role),
+        1 => is_fraction(scanner.value_text().unwrap_or_default()),
+        _ => {
+            let date = scanner.value_text().unwrap_or_default();
+            date.strip_prefix('"').and_then(|date| date.strip_suffix('"')).is_some_and(is_date_time)
+        }
+    })
+}
+
+fn role(scanner: &mut Scanner<'_>) -> bool {
+    matches!(scanner.value_text(), Some(r#""user""# | r#""assistant""#))
+}
+
+/// Passes over an object, whatever is in it.
+fn object(scanner: &mut Scanner<'_>) -> bool {
+    let is_object = scanner.peek() == Some(b'{');
+    scanner.skip();
+    is_object
+}
+
+/// Passes over an object whose known members are each there once and fine; others may be anything.
+#[inline]
+fn members<'a, const N: usize>(
+    scanner: &mut Scanner<'a>,
+    known: &'static [&'static str; N],
+    mut is_fine: impl FnMut(&mut Scanner<'a>, usize) -> bool,
+) -> bool {
+    if scanner.peek() != Some(b'{') {
+        scanner.skip();
+        return false;
+    }
+    scanner.open_object();
+    let (mut are_fine, mut is_first, mut seen) = (true, true, 0_u16);
+    while let Some(Named { index, .. }) = scanner.next_known(is_first, known) {
+        is_first = false;
+        match index {
+            Some(index) => {
+                are_fine &= seen & 1 << index == 0;
+                seen |= 1 << index;
+                are_fine &= is_fine(scanner, index);
+            }
+            None => {
+                scanner.skip();
+            }
+        }
+    }
+    are_fine
+}
+
+/// Passes over an array of which every element is fine.
+#[inline]
+fn each(scanner: &mut Scanner<'_>, mut is_fine: impl FnMut(&mut Scanner<'_>) -> bool) -> bool {
+    if scanner.peek() != Some(b'[') {
+        scanner.skip();
+        return false;
+    }
+    scanner.open_array();
+    let (mut are_fine, mut is_first) = (true, true);
+    while scanner.next_element(is_first) {
+        is_first = false;
+        are_fine &= is_fine(scanner);
+    }
+    are_fine
+}

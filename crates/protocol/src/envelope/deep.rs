@@ -1,0 +1,56 @@
+//! Responses that nest deeper than messages may.
+
+use bytestring::ByteString;
+
+use crate::codec::RawResult;
+use crate::id::Id;
+use crate::json::{ScanError, Scanner};
+
+use super::{Bounds, Response};
+
+/// Reads a response that cannot be read for its depth alone, and whose request it names.
+pub(super) fn read_response(text: &ByteString, bounds: Bounds) -> Option<Response> {
+    let mut scanner = Scanner::new(text, bounds.depth);
+    scanner.skip();
+    if scanner.outcome() != Err(ScanError::TooDeep) {
+        return None;
+    }
+    let mut members = crate::json::Members::parse_shallow(text).ok()?;
+    let is_response = members.text("jsonrpc").as_deref() == Some("2.0") && members.get("method").is_none();
+    let id = members.take("id").and_then(Id::from_raw).filter(|_| is_response)?;
+    let outcome = match (members.take("result"), members.take("error")) {
+        (Some(result), None) => Ok(RawResult::from(result)),
+        (None, Some(error)) => Err(error),
+        _ => return None,
+    };
+    Some(Response { id: Some(id), outcome })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Incoming, Message, read, read_from_server};
+    use super::*;
+
+    #[test]
+    fn a_response_of_a_server_may_nest_as_deep_as_it_likes() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for (message, is_response) in [
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":{deep}}}}}"#), true),
+            (format!(r#"{{"result":{{"a":{deep}}},"id":7,"jsonrpc":"2.0"}}"#), true),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"error":{{"data":{deep}}}}}"#), true),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"a":{deep}}}}}"#), false),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":{deep}}},"error":{{}}}}"#), false),
+            (format!(r#"{{"jsonrpc":"2.0","id":{deep},"result":{{}}}}"#), false),
+            (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":{deep}"#), false),
+            (deep, false),
+        ] {
+            assert!(read(message.clone().into(), Bounds::default()).is_err());
+            let response = match read_from_server(message.clone().into(), Bounds::default()) {
+                Ok(Incoming::One(Message::Response(response))) => Some(response),
+                _ => None,
+            };
+            let id = response.as_ref().and_then(|response| response.id.clone());
+            assert_eq!(id, is_response.then(|| Id::from_number(7)), "{message:.80}");
+        }
+    }
+}

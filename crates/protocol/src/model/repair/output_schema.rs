@@ -1,0 +1,272 @@
+//! Schemas of structured results, which some clients compile as soon as they have listed them.
+//!
+//! A schema that their compiler rejects makes such a client reject the whole list. So only a schema of which it is certain
+//! that it compiles is passed on: every keyword has a value of its kind, patterns are ones that every engine reads, and
+//! references stay within the schema. A tool can do without: what it returns is not held against anything then.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::json::{JsonKind, Raw};
+
+use super::super::MalformedModel;
+use super::regex::is_pattern;
+use super::schema::schema_members;
+use super::{CheckOutcome, Repairs, malformed};
+
+/// The most schemas within one that are looked at.
+const MOST_SCHEMAS: usize = 1000;
+
+/// The most references to different places; compilers follow them by recursion.
+const MOST_REFERENCES: usize = 100;
+
+/// The longest schema.
+const MOST_BYTES: usize = 256 * 1024;
+
+pub(super) fn output_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+    if raw.kind() != JsonKind::Object {
+        return malformed("must be an object");
+    }
+    if raw.as_str().len() > MOST_BYTES {
+        return malformed("is too long");
+    }
+    let mut members = raw.members()?;
+    let mut is_changed = schema_members(&mut members, repairs)?;
+    // By its own name a schema would take the place of another server's schema of that name.
+    is_changed |= members.take("$id").is_some();
+    let schema = members.to_raw();
+    let Ok(root) = schema.decode::<Value>() else { return malformed("is not JSON") };
+    let mut check =
+        SchemaCheck { root: &root, schemas: MOST_SCHEMAS, references: HashSet::new(), targets: Vec::new() };
+    if !check.is_sound() || has_name(&root) {
+        return Err(MalformedModel::new("is not a schema that every client can use"));
+    }
+    Ok(is_changed.then_some(schema))
+}
+
+/// Reports whether any part of a schema has a name by which it could be referred to.
+fn has_name(value: &Value) -> bool {
+    const NAMES: [&str; 3] = ["$id", "$anchor", "$dynamicAnchor"];
+    match value {
+        Value::Object(members) => {
+            NAMES.iter().any(|name| members.get(*name).is_some_and(Value::is_string))
+                || members.values().any(has_name)
+        }
+        Value::Array(elements) => elements.iter().any(has_name),
+        _ => false,
+    }
+}
+
+/// The check of one schema and everything within it.
+struct SchemaCheck<'s> {
+    root: &'s Value,
+    /// How many more schemas may be looked at.
+    schemas: usize,
+    /// The references that were seen.
+    references: HashSet<&'s str>,
+    /// What they lead to and was not looked at yet.
+    targets: Vec<&'s Value>,
+}
+
+impl<'s> SchemaCheck<'s> {
+    fn is_sound(&mut self) -> bool {
+        self.targets.push(self.root);
+        while let Some(target) = self.targets.pop() {
+            if !self.is_schema(target) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn is_schema(&mut self, value: &'s Value) -> bool {
+        let Some(left) = self.schemas.checked_sub(1) else { return false };
+        self.schemas = left;
+        match value {
+            Value::Bool(_) => true,
+            Value::Object(keywords) => {
+                is_nullable(keywords)
+                    && keywords.iter().all(|(keyword, value)| self.is_keyword(keyword, value))
+            }
+            _ => false,
+        }
+    }
+
+    /// Reports whether a keyword has a value of its kind. One that means nothing may have any.
+    fn is_keyword(&mut self, keyword: &str, value: &'s Value) -> bool {
+        match keyword {
+            "type" => is_type(value),
+            "properties" | "$defs" | "definitions" | "dependentSchemas" => self.is_map(value),
+            "patternProperties" => has_patterns(value) && self.is_map(value),
+            "dependencies" => each_member(value, |value| is_names(value) || self.is_schema(value)),
+            "dependentRequired" => each_member(value, is_names),
+            "additionalProperties"
+            | "additionalItems"
+            | "unevaluatedProperties"
+            | "unevaluatedItems"
+            | "propertyNames"
+            | "contains"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "contentSchema" => self.is_schema(value),
+            "items" => self.is_list(value) || self.is_schema(value),
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => self.is_list(value),
+            "required" => is_names(value),
+            "enum" => value.as_array().is_some_and(|values| !values.is_empty()),
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
+            "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+            | "minContains" | "maxContains" => value.is_u64(),
+            "pattern" => value.as_str().is_some_and(is_pattern),
+            "format" => value.as_str().is_some_and(is_format),
+            "uniqueItems" => value.is_boolean(),
+            "$ref" => value.as_str().is_some_and(|reference| self.is_reference(reference)),
+            // What compilers reject, or take for something else than the other revision of them does.
+            "id" | "$id" | "$async" | "$dynamicRef" | "$recursiveRef" | "$recursiveAnchor"
+            | "$vocabulary" | "discriminator" => false,
+            _ => true,
+        }
+    }
+
+    fn is_map(&mut self, value: &'s Value) -> bool {
+        each_member(value, |value| self.is_schema(value))
+    }
+
+    fn is_list(&mut self, value: &'s Value) -> bool {
+        let schemas = value.as_array().filter(|schemas| !schemas.is_empty());
+        schemas.is_some_and(|schemas| schemas.iter().all(|schema| self.is_schema(schema)))
+    }
+
+    /// Reports whether a reference leads to something within this schema, which is then looked at too.
+    fn is_reference(&mut self, reference: &'s str) -> bool {
+        let Some(pointer) = reference.strip_prefix('#').filter(|pointer| !pointer.contains('%')) else {
+            return false;
+        };
+        if !self.references.insert(pointer) {
+            return true;
+        }
+        let target = self.root.pointer(pointer);
+        self.targets.extend(target);
+        target.is_some() && self.references.len() <= MOST_REFERENCES
+    }
+}
+
+fn each_member<'s>(value: &'s Value, is: impl FnMut(&'s Value) -> bool) -> bool {
+    value.as_object().is_some_and(|members| members.values().all(is))
+}
+
+fn has_patterns(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| members.keys().all(|pattern| is_pattern(pattern)))
+}
+
+fn is_names(value: &Value) -> bool {
+    value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
+}
+
+fn is_type(value: &Value) -> bool {
+    const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "string", "integer"];
+    let is_one = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
+    is_one(value) || value.as_array().is_some_and(|types| !types.is_empty() && types.iter().all(is_one))
+}
+
+/// Checks a keyword of OpenAPI that some compilers know.
+fn is_nullable(keywords: &Map<String, Value>) -> bool {
+    match (keywords.get("nullable"), keywords.get("type")) {
+        (None, _) | (Some(Value::Bool(true)), Some(_)) => true,
+        (Some(Value::Bool(false)), Some(Value::String(name))) => name != "null",
+        _ => false,
+    }
+}
+
+/// Checks the name of a format. Unknown ones are ignored by compilers, unless they are names that every JavaScript object knows.
+fn is_format(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    name.bytes().all(is_plain) && name != "constructor"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn outcome(schema: &Value) -> Result<Option<Value>, String> {
+        let checked = output_schema(&Raw::from(schema), &mut Repairs::default());
+        checked.map(|raw| raw.map(|raw| raw.decode().unwrap())).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn schemas_that_every_compiler_takes_are_passed_on() {
+        for schema in [
+            json!({}),
+            json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] }),
+            json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array",
+                "items": { "$ref": "#/$defs/n" }, "$defs": { "n": { "type": "number", "minimum": 0 } } }),
+            json!({ "anyOf": [{ "$ref": "#" }, { "enum": [1] }, { "const": null }, true] }),
+            json!({ "patternProperties": { "^x-": false }, "additionalProperties": { "pattern": "^[a-z]+$" } }),
+            json!({ "dependencies": { "a": ["b"], "c": {} }, "dependentRequired": { "a": ["b"] } }),
+            json!({ "type": "string", "nullable": true, "format": "date-time", "x-own": [{ "type": 7 }] }),
+        ] {
+            assert_eq!(outcome(&schema), Ok(None), "{schema}");
+        }
+    }
+
+    #[test]
+    fn schemas_that_a_compiler_rejects_are_not_passed_on() {
+        for schema in [
+            json!(true),
+            json!([]),
+            json!("object"),
+            json!({ "type": "strin" }),
+            json!({ "type": [] }),
+            json!({ "properties": { "a": { "type": 7 } } }),
+            json!({ "properties": { "a": "string" } }),
+            json!({ "properties": [1] }),
+            json!({ "items": 7 }),
+            json!({ "allOf": [] }),
+            json!({ "enum": [] }),
+            json!({ "minimum": "1" }),
+            json!({ "exclusiveMinimum": true }),
+            json!({ "multipleOf": 0 }),
+            json!({ "minLength": -1 }),
+            json!({ "uniqueItems": "yes" }),
+            json!({ "not": { "pattern": "(" } }),
+            json!({ "patternProperties": { "[": {} } }),
+            json!({ "$ref": "#/$defs/none" }),
+            json!({ "$ref": "https://x.example/schema" }),
+            json!({ "$ref": "#/examples", "examples": { "type": 7 } }),
+            json!({ "format": "constructor" }),
+            json!({ "nullable": true }),
+            json!({ "id": "x" }),
+            json!({ "$async": true }),
+            json!({ "x-own": { "$id": "https://x.example/other" } }),
+            json!({ "$defs": { "a": { "$anchor": "b" } } }),
+            json!({ "description": "a".repeat(MOST_BYTES) }),
+        ] {
+            assert!(outcome(&schema).is_err(), "{schema:.80}");
+        }
+        let many = |count: usize| {
+            let defs: Map<String, Value> = (0..count)
+                .map(|n| (n.to_string(), json!({ "$ref": format!("#/$defs/{}", n + 1) })))
+                .collect();
+            let mut schema = json!({ "$ref": "#/$defs/0", "$defs": defs });
+            schema["$defs"][count.to_string()] = json!({});
+            schema
+        };
+        assert_eq!(outcome(&many(50)), Ok(None));
+        assert!(outcome(&many(MOST_REFERENCES)).is_err(), "compilers recurse into references");
+        let wide = json!({ "prefixItems": vec![json!({}); MOST_SCHEMAS] });
+        assert!(outcome(&wide).is_err());
+    }
+
+    #[test]
+    fn a_schema_loses_the_name_by_which_it_could_replace_another() {
+        let schema =
+            json!({ "$id": "https://x.example/good", "type": "object", "properties": { "a": true } });
+        let expected = json!({ "type": "object", "properties": { "a": {} } });
+        assert_eq!(outcome(&schema), Ok(Some(expected)));
+    }
+}

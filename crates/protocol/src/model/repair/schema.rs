@@ -1,0 +1,157 @@
+//! Schemas of arguments: what a client checks of them when it reads a list.
+
+use bytestring::ByteString;
+
+use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::shorten::shorten;
+
+use super::super::MalformedModel;
+use super::object::to_array;
+use super::{CheckOutcome, Repairs, malformed};
+
+/// The schema that any arguments fit, which are always an object.
+pub(super) const ANY_OBJECT: ByteString = ByteString::from_static(r#"{"type":"object"}"#);
+
+/// A schema that nothing fits.
+const NOTHING: ByteString = ByteString::from_static(r#"{"not":{}}"#);
+
+/// Checks the schema of a tool's arguments.
+///
+/// Arguments are always an object. So a schema that says nothing about the type means one, and so does an empty array,
+/// which is how PHP writes an empty object.
+pub(super) fn input_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+    let says_nothing = match raw.kind() {
+        JsonKind::Object => false,
+        JsonKind::Bool => raw.as_str() == "true",
+        JsonKind::Array => is_empty_array(raw),
+        _ => return malformed("must be the schema of an object"),
+    };
+    if says_nothing {
+        repairs.note(MalformedModel::new("must be an object"));
+        return Ok(Some(Raw::trusted(ANY_OBJECT)));
+    }
+    let mut members = raw.members()?;
+    let is_typed = object_type(&mut members, repairs)?;
+    let has_members = schema_members(&mut members, repairs)?;
+    Ok((is_typed || has_members).then(|| members.to_raw()))
+}
+
+/// Makes `type` say `object`; reports whether it did not.
+fn object_type(members: &mut Members, repairs: &mut Repairs) -> Result<bool, MalformedModel> {
+    let is_object = |text: &str| text.eq_ignore_ascii_case("object");
+    let fits = match members.get("type") {
+        Some(raw) if raw.as_text().as_deref() == Some("object") => return Ok(false),
+        Some(raw) => match raw.kind() {
+            JsonKind::Null => true,
+            JsonKind::String => raw.as_text().is_some_and(|text| is_object(&text)),
+            // Among several types it is the only one that arguments can have.
+            JsonKind::Array => {
+                let types = raw.elements().unwrap_or_default();
+                types.iter().any(|each| each.as_text().is_some_and(|text| is_object(&text)))
+            }
+            _ => false,
+        },
+        None => true,
+    };
+    let problem = MalformedModel::new("must be `object`").within("type");
+    if !fits {
+        return Err(problem);
+    }
+    repairs.note(problem);
+    members.set("type", Raw::trusted(ByteString::from_static("\"object\"")));
+    Ok(true)
+}
+
+/// Checks the members of a schema that clients look at themselves; reports whether any is different now.
+pub(super) fn schema_members(members: &mut Members, repairs: &mut Repairs) -> Result<bool, MalformedModel> {
+    let mut is_changed = false;
+    let checks = [("properties", properties as fn(&Raw, &mut Repairs) -> _), ("required", required)];
+    for (key, check) in checks {
+        let Some(value) = members.get(key) else { continue };
+        match repairs.within(|problem| problem.within(key), |repairs| check(value, repairs)) {
+            Ok(MemberOutcome::AsItIs) => continue,
+            Ok(MemberOutcome::Instead(instead)) => members.set(key, instead),
+            Ok(MemberOutcome::Dropped) => drop(members.take(key)),
+            Err(problem) => return Err(MalformedModel::within(problem, key)),
+        }
+        is_changed = true;
+    }
+    if members.get("$schema").is_some_and(|schema| schema.as_text().is_none()) {
+        repairs.note(MalformedModel::new("must be a string").within("$schema"));
+        members.take("$schema");
+        is_changed = true;
+    }
+    Ok(is_changed)
+}
+
+/// What becomes of a member.
+enum MemberOutcome {
+    AsItIs,
+    Instead(Raw),
+    Dropped,
+}
+
+fn properties(raw: &Raw, repairs: &mut Repairs) -> Result<MemberOutcome, MalformedModel> {
+    match raw.kind() {
+        JsonKind::Object => {}
+        JsonKind::Null => return Ok(MemberOutcome::Dropped),
+        JsonKind::Array if is_empty_array(raw) => {
+            repairs.note(MalformedModel::new("must be an object"));
+            return Ok(MemberOutcome::Instead(Raw::EMPTY_OBJECT));
+        }
+        _ => return Err(MalformedModel::new("must be an object")),
+    }
+    let mut is_changed = false;
+    let mut writer = Writer::with_capacity(raw.as_str().len());
+    writer.open_object();
+    for (name, schema) in raw.members()?.iter() {
+        let instead = match schema.kind() {
+            JsonKind::Object => None,
+            // Newer schemas have these two for anything and nothing, and older revisions know neither.
+            JsonKind::Bool if schema.as_str() == "false" => Some(Raw::trusted(NOTHING)),
+            JsonKind::Bool => Some(Raw::EMPTY_OBJECT),
+            JsonKind::Null => noted(repairs, name),
+            JsonKind::Array if is_empty_array(schema) => noted(repairs, name),
+            _ => return Err(MalformedModel::new("must be an object").within(&shorten(name))),
+        };
+        is_changed |= instead.is_some();
+        writer.member(name, instead.as_ref().unwrap_or(schema));
+    }
+    writer.close_object();
+    Ok(if is_changed { MemberOutcome::Instead(writer.into_raw()) } else { MemberOutcome::AsItIs })
+}
+
+/// Notes that a property is described by nothing, which means that it can be anything.
+fn noted(repairs: &mut Repairs, name: &str) -> Option<Raw> {
+    repairs.note(MalformedModel::new("must be an object").within(&shorten(name)));
+    Some(Raw::EMPTY_OBJECT)
+}
+
+/// Checks the names of properties that must be there. What they should be otherwise the server says when it is called.
+fn required(raw: &Raw, repairs: &mut Repairs) -> Result<MemberOutcome, MalformedModel> {
+    let problem = || MalformedModel::new("must be an array of strings");
+    let is_name = |raw: &Raw| raw.as_text().is_some();
+    match raw.kind() {
+        JsonKind::Null => return Ok(MemberOutcome::Dropped),
+        JsonKind::String if is_name(raw) => {
+            repairs.note(problem());
+            return Ok(MemberOutcome::Instead(to_array(std::slice::from_ref(raw))));
+        }
+        JsonKind::Array => {}
+        _ => {
+            repairs.note(problem());
+            return Ok(MemberOutcome::Dropped);
+        }
+    }
+    let elements = raw.elements().map_err(|_| problem())?;
+    if elements.iter().all(is_name) {
+        return Ok(MemberOutcome::AsItIs);
+    }
+    repairs.note(problem());
+    let names: Vec<Raw> = elements.into_iter().filter(is_name).collect();
+    Ok(MemberOutcome::Instead(to_array(&names)))
+}
+
+fn is_empty_array(raw: &Raw) -> bool {
+    raw.kind() == JsonKind::Array && raw.elements().is_ok_and(|elements| elements.is_empty())
+}

@@ -1,0 +1,81 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was done about something that an upstream server sent, since it could not be passed on as it is.
+///
+/// The kinds are the labels of the metric `trunkline_upstream_items_total`. A further kind is a variant here, a row of
+/// [`UpstreamItem::ALL`] and a line in `docs/interceptors.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UpstreamItem {
+    /// A listed item had a malformed member, which was replaced or dropped.
+    Repaired,
+    /// A listed item could not be used, and was left out.
+    LeftOut,
+    /// A text of a listed item was too long, and was cut.
+    Truncated,
+    /// A listed resource or template belongs to another server, and was left out.
+    Shadowed,
+    /// A result had a malformed member, which was replaced or dropped.
+    ResultRepaired,
+    /// A result could not be passed on, and its call failed.
+    ResultRejected,
+}
+
+static COUNTS: [AtomicU64; UpstreamItem::ALL.len()] = [const { AtomicU64::new(0) }; UpstreamItem::ALL.len()];
+
+impl UpstreamItem {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Repaired,
+        Self::LeftOut,
+        Self::Truncated,
+        Self::Shadowed,
+        Self::ResultRepaired,
+        Self::ResultRejected,
+    ];
+
+    /// Returns the label of the kind.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Repaired => "repaired",
+            Self::LeftOut => "left_out",
+            Self::Truncated => "truncated",
+            Self::Shadowed => "shadowed",
+            Self::ResultRepaired => "result_repaired",
+            Self::ResultRejected => "result_rejected",
+        }
+    }
+
+    /// Counts so many of this kind.
+    pub fn count(self, items: usize) {
+        let place = Self::ALL.iter().position(|kind| *kind == self);
+        if let Some(counter) = place.and_then(|place| COUNTS.get(place)) {
+            counter.fetch_add(items.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns how many of this kind were counted in this process.
+    pub fn counted(self) -> u64 {
+        let place = Self::ALL.iter().position(|kind| *kind == self);
+        place.and_then(|place| COUNTS.get(place)).map_or(0, |counter| counter.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Metrics;
+
+    #[test]
+    fn every_kind_is_counted_under_its_own_label() {
+        for (at, kind) in UpstreamItem::ALL.into_iter().enumerate() {
+            let before = kind.counted();
+            kind.count(at + 1);
+            assert_eq!(kind.counted(), before + at as u64 + 1);
+            let sample =
+                format!("trunkline_upstream_items_total{{kind=\"{}\"}} {}", kind.label(), kind.counted());
+            let text = Metrics::new().text();
+            assert!(text.lines().any(|line| line == sample), "{sample}: {text}");
+        }
+    }
+}

@@ -19,8 +19,8 @@ pub struct Limits {
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,
-    /// Bytes that may wait for peers to read them, all peers together. Default 256 MiB; beyond it one of those who have left
-    /// most unread is cut.
+    /// Bytes of memory that may be held for what peers have not read, all peers together; a buffer counts whole until its last
+    /// byte is written. Default 256 MiB; beyond it one of the peers for which most is held is cut.
     pub unread_bytes: usize,
     /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not counted. Default
     /// 256 MiB; beyond it large requests are refused.

@@ -4,12 +4,12 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use crate::metrics::process;
+use crate::metrics::process::{self, CutReason};
 
-/// The bytes that wait for peers to read them, all peers together within one bound.
+/// The memory that is held for what peers have not read, all peers together within one bound.
 ///
-/// Only what a peer did not take at once is counted, so that an answer which is written in one go costs nothing here. Past
-/// the bound one of the largest holders is cut: of those the one that has taken nothing for the longest time, since a peer
+/// A buffer is held whole until its last byte is written, and counts as a whole. An answer that is written in one go costs
+/// nothing here. Past the bound one of the largest holders is cut: of those the one that has taken nothing for the longest time, since a peer
 /// that reads, however slowly, is worth more than one that does not.
 #[derive(Debug)]
 pub(crate) struct Unread {
@@ -45,7 +45,12 @@ impl Unread {
 
     /// Makes a place for what waits for one peer; as long as nothing does, it costs nothing.
     pub(crate) fn holding(self: &Arc<Self>) -> Holding {
-        Holding { unread: self.clone(), rank: None, waited: 0, moved: false }
+        Holding { unread: self.clone(), rank: None, unwritten: 0, moved: false }
+    }
+
+    /// Returns how many bytes are held now.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().bytes
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -88,8 +93,8 @@ impl Held {
 pub(crate) struct Holding {
     unread: Arc<Unread>,
     rank: Option<Rank>,
-    /// How much waited when it was last said.
-    waited: usize,
+    /// How much was to be written when it was last said.
+    unwritten: usize,
     moved: bool,
 }
 
@@ -106,7 +111,7 @@ impl Cut {
 
     /// Counts it, logs it, and returns what the peer's connection breaks with.
     pub(crate) fn carry_out(self) -> io::Error {
-        process::cut_slow_reader();
+        process::cut_slow_reader(CutReason::Budget);
         tracing::info!("a peer was {self}");
         io::Error::new(io::ErrorKind::QuotaExceeded, self)
     }
@@ -117,27 +122,29 @@ impl Holding {
         self.rank.is_none()
     }
 
-    /// Notes that the peer has taken a part of what waits. That less waits than before tells the same.
+    /// Notes that the peer has taken a part of what waits. That less is to be written than before tells the same.
     pub(crate) fn moved(&mut self) {
         self.moved = true;
     }
 
-    /// Notes how much waits now. A part that was taken is not given back before the rest is: buffers go as a whole.
+    /// Notes how much is still to be written, and how much memory is held for it: all of a buffer of which a part is
+    /// written already, and what was allocated beyond its length.
     ///
     /// The task is woken if its peer is cut; it finds out by calling this again.
     ///
     /// # Errors
     /// [`Cut`].
-    pub(crate) fn wait(&mut self, bytes: usize, waker: &Waker) -> Result<(), Cut> {
+    pub(crate) fn wait(&mut self, unwritten: usize, bytes: usize, waker: &Waker) -> Result<(), Cut> {
+        let bytes = bytes.max(unwritten);
         let mut held = self.unread.lock();
-        let moved = std::mem::take(&mut self.moved) || bytes < std::mem::replace(&mut self.waited, bytes);
-        let (bytes, stamp, waker) = match self.rank.take() {
-            None => (bytes, held.next_stamp(), waker.clone()),
+        let before = std::mem::replace(&mut self.unwritten, unwritten);
+        let moved = std::mem::take(&mut self.moved) || unwritten < before;
+        let (stamp, waker) = match self.rank.take() {
+            None => (held.next_stamp(), waker.clone()),
             Some(rank) => {
                 let before = held.take(rank).ok_or(Cut)?;
                 let stamp = if moved { held.next_stamp() } else { rank.stamp };
-                let waker = if before.waker.will_wake(waker) { before.waker } else { waker.clone() };
-                (before.bytes.max(bytes), stamp, waker)
+                (stamp, if before.waker.will_wake(waker) { before.waker } else { waker.clone() })
             }
         };
         if bytes > self.unread.most {
@@ -191,7 +198,7 @@ mod tests {
         }
 
         fn wait(&mut self, bytes: usize) -> Result<(), Cut> {
-            self.holding.wait(bytes, &self.waker)
+            self.holding.wait(bytes, bytes, &self.waker)
         }
 
         fn was_woken(&self) -> bool {
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_largest_holder_is_cut_and_of_several_the_one_that_stands_still_longest() {
-        let unread = Unread::new(1000);
+        let unread = Unread::new(990);
         let [mut small, mut still, mut slow] = [(); 3].map(|()| Peer::of(&unread));
         assert_eq!(still.wait(300), Ok(()));
         assert_eq!(slow.wait(301), Ok(()));
@@ -228,13 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_released_makes_room_and_what_is_partly_taken_does_not() {
+    fn a_buffer_counts_whole_until_it_is_released_however_little_of_it_is_unwritten() {
         let unread = Unread::new(1000);
         let [mut first, mut second] = [(); 2].map(|()| Peer::of(&unread));
-        assert_eq!(first.wait(900), Ok(()));
-        first.holding.moved();
-        assert_eq!(first.wait(10), Ok(()));
-        assert_eq!(unread.lock().bytes, 900, "its buffer is still whole");
+        assert_eq!(first.holding.wait(10, 900, &first.waker), Ok(()));
+        assert_eq!(unread.held(), 900, "the peer has taken most of it at once");
+        assert_eq!(first.holding.wait(1, 900, &first.waker), Ok(()));
+        assert_eq!(unread.held(), 900, "its buffer is still whole");
+        assert_eq!(first.holding.wait(1, 500, &first.waker), Ok(()));
+        assert_eq!(unread.held(), 500, "a part of its buffer was given back");
         first.holding.release();
         assert!(first.holding.is_empty());
         assert_eq!(second.wait(900), Ok(()));

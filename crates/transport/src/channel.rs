@@ -73,6 +73,14 @@ pub trait Channel: Send + 'static {
     /// Returns how many bytes wait to be flushed.
     fn queued(&self) -> usize;
 
+    /// Returns how many bytes of memory are held for what waits to be flushed.
+    ///
+    /// That is more than [`Channel::queued`] where a buffer is kept until its last byte is written, or has room to grow. A
+    /// driver that serves many channels holds the memory of all of them together to a bound by this.
+    fn held(&self) -> usize {
+        self.queued()
+    }
+
     /// Returns how many bytes are held of messages that nobody has received yet, such as of one that is not whole.
     ///
     /// A driver that serves many channels holds all of them together to a bound by this. Without it, what a channel gathers
@@ -97,6 +105,10 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
 
     fn queued(&self) -> usize {
         (**self).queued()
+    }
+
+    fn held(&self) -> usize {
+        (**self).held()
     }
 
     fn unreceived(&self) -> usize {

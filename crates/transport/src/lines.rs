@@ -53,10 +53,12 @@ impl<R, W> Lines<R, W> {
         &mut self.writer
     }
 
-    /// Drops what was written from the buffer, which a peer that never quite catches up would else let grow for ever.
+    /// Drops what was written from the buffer, which a peer that never quite catches up would else let grow for ever, and
+    /// gives the room back. At least half is dropped at a time, so that no byte is moved more than once on average.
     fn forget_written(&mut self) {
-        if self.written >= KEEP_BYTES {
+        if self.written >= KEEP_BYTES && self.written >= self.outgoing.len() / 2 {
             self.outgoing.drain(..self.written);
+            self.outgoing.shrink_to(self.outgoing.len() + KEEP_BYTES);
             self.written = 0;
         }
     }
@@ -122,6 +124,11 @@ where
         self.outgoing.len() - self.written
     }
 
+    fn held(&self) -> usize {
+        // What an idle channel keeps is not held for anything that waits.
+        if self.outgoing.is_empty() { 0 } else { self.outgoing.capacity() }
+    }
+
     fn unreceived(&self) -> usize {
         self.framer.held()
     }
@@ -171,5 +178,23 @@ mod tests {
             assert!(channel.poll_flush(&mut cx).is_pending());
         }
         assert!(channel.outgoing.capacity() <= 4 * KEEP_BYTES, "{}", channel.outgoing.capacity());
+    }
+
+    #[test]
+    fn held_is_the_whole_buffer_and_shrinks_as_a_long_message_is_taken() {
+        let mut channel = Lines::new(tokio::io::empty(), Sluggish { pause: false }, 1024);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!((channel.queued(), channel.held()), (0, 0));
+        let message = "7".repeat(4 << 20);
+        channel.send(&message);
+        assert!(channel.poll_flush(&mut cx).is_pending());
+        assert!(channel.poll_flush(&mut cx).is_pending(), "64 KiB are taken");
+        assert!(channel.queued() < message.len() && channel.held() > message.len(), "{}", channel.held());
+        while channel.queued() > 0 {
+            let _ = channel.poll_flush(&mut cx);
+            let most = 2 * channel.queued() + 2 * KEEP_BYTES;
+            assert!(channel.held() <= most, "{} for {}", channel.held(), channel.queued());
+        }
+        assert_eq!(channel.held(), 0);
     }
 }

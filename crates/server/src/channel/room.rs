@@ -77,7 +77,7 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.queued() < self.core.limits.queued_bytes
     }
 
-    /// Counts what the peer has not read with what all the others have not.
+    /// Counts what is held for the peer, which has not read it, with what is held for all the others.
     ///
     /// # Errors
     /// The peer is cut.
@@ -85,7 +85,7 @@ impl<C: Channel> ChannelServer<C> {
         let Some(unread) = &mut self.unread else { return Ok(()) };
         let queued = self.channel.queued();
         if queued >= LITTLE {
-            return unread.wait(queued, cx.waker()).map_err(Cut::carry_out);
+            return unread.wait(queued, self.channel.held(), cx.waker()).map_err(Cut::carry_out);
         }
         if !unread.is_empty() {
             unread.release();

@@ -82,6 +82,18 @@ impl Body for ResponseBody {
     }
 }
 
+/// What a buffer of a response may have allocated beyond its length. It may wait long to be read, and is counted by its length
+/// and this.
+pub(super) const MOST_SPARE: usize = 16 * 1024;
+
+/// Makes a buffer of a response, with no more room than it needs.
+pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
+    if bytes.capacity() - bytes.len() > MOST_SPARE {
+        bytes.shrink_to_fit();
+    }
+    bytes.into()
+}
+
 /// What is allocated of an announced length before it is here. One allocation takes most bodies; a larger one grows as it
 /// comes, or announcing would be enough to take memory.
 const AT_ONCE: usize = 256 * 1024;

@@ -17,7 +17,7 @@ use trunkline_session::Principal;
 
 use super::arrival::{Arrival, RequestHead, Responder};
 use super::auth::Challenge;
-use super::body::{self, ResponseBody};
+use super::body::{self, ResponseBody, exact};
 use super::carry::{Wakes, first_event};
 use super::cors;
 use super::guard::{self, Foreign};
@@ -317,14 +317,9 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
     let (kind, body) = if as_stream {
         let mut out = Vec::with_capacity(answer.message.len() + 32);
         super::stream::write_message(&mut out, None, &answer.message);
-        (EVENT_STREAM, ResponseBody::whole(out))
+        (EVENT_STREAM, ResponseBody::whole(exact(out)))
     } else {
-        let mut message = answer.message;
-        if message.capacity() - message.len() > MOST_SPARE {
-            // It may wait long to be read, and would keep twice what it needs.
-            message.shrink_to_fit();
-        }
-        (JSON, ResponseBody::whole(message))
+        (JSON, ResponseBody::whole(exact(answer.message.into_bytes())))
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -346,9 +341,6 @@ pub(super) fn respond_nothing() -> Response<ResponseBody> {
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     response
 }
-
-/// What an answer may have allocated beyond its length while it waits to be read.
-const MOST_SPARE: usize = 256 << 10;
 
 /// Makes a response that is a stream of events.
 pub(super) fn streamed(

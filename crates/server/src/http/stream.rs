@@ -11,6 +11,7 @@ use tokio::time::Sleep;
 use trunkline_protocol::sse;
 use trunkline_session::EventId;
 
+use super::body::exact;
 use super::carry::Carried;
 use crate::core::Core;
 use crate::edge::Event;
@@ -183,7 +184,7 @@ where
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
         let chunk = std::task::ready!(Pin::new(&mut self.0).poll_next(cx));
-        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(chunk.into()))))
+        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(exact(chunk)))))
     }
 }
 
@@ -199,5 +200,5 @@ pub(super) fn millis(duration: Duration) -> u64 {
 
 /// Makes a frame of what there is to write; the end of the body, if there is nothing.
 pub(super) fn frame(out: Vec<u8>) -> Polled {
-    Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(out.into()))))
+    Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(exact(out)))))
 }

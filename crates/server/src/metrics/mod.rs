@@ -48,6 +48,17 @@ struct Inner {
     hosts: Mutex<Vec<Weak<Core>>>,
 }
 
+/// What there is at one moment.
+#[derive(Debug, Default)]
+struct Load {
+    /// Calls that run.
+    running: usize,
+    /// Calls that wait for an answer in another request.
+    parked: usize,
+    /// Bytes that are held for peers that have not read them.
+    unread: usize,
+}
+
 impl Metrics {
     /// Makes metrics that nothing was counted in yet.
     pub fn new() -> Self {
@@ -69,13 +80,14 @@ impl Metrics {
         hosts.push(Arc::downgrade(core));
     }
 
-    /// Returns how many calls run, and how many wait for an answer in another request.
-    fn load(&self) -> (usize, usize) {
+    /// Returns what all hosts together have to do now.
+    fn load(&self) -> Load {
         let hosts = self.inner.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        hosts
-            .iter()
-            .filter_map(Weak::upgrade)
-            .fold((0, 0), |(calls, parked), core| (calls + core.calls(), parked + core.lot.count()))
+        hosts.iter().filter_map(Weak::upgrade).fold(Load::default(), |load, core| Load {
+            running: load.running + core.calls(),
+            parked: load.parked + core.lot.count(),
+            unread: load.unread + core.unread.held(),
+        })
     }
 
     /// Begins to time a call.

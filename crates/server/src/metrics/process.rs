@@ -6,7 +6,7 @@ use trunkline_protocol::Refusal;
 
 static REFUSALS: [AtomicU64; Refusal::TABLE.len()] = [const { AtomicU64::new(0) }; Refusal::TABLE.len()];
 static PANICS: AtomicU64 = AtomicU64::new(0);
-static SLOW_READERS: AtomicU64 = AtomicU64::new(0);
+static SLOW_READERS: [AtomicU64; CutReason::ALL.len()] = [const { AtomicU64::new(0) }; CutReason::ALL.len()];
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
@@ -32,13 +32,37 @@ pub(super) fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// Counts a connection that was cut because its peer did not read.
-pub(crate) fn cut_slow_reader() {
-    SLOW_READERS.fetch_add(1, Ordering::Relaxed);
+/// Why a connection was cut whose peer did not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutReason {
+    /// The peer took nothing within [`Limits::write_within`](crate::Limits::write_within).
+    Stalled,
+    /// What is held for all peers was more than [`Limits::unread_bytes`](crate::Limits::unread_bytes).
+    Budget,
 }
 
-pub(super) fn slow_readers() -> u64 {
-    SLOW_READERS.load(Ordering::Relaxed)
+impl CutReason {
+    const ALL: [Self; 2] = [Self::Stalled, Self::Budget];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Stalled => "stalled",
+            Self::Budget => "budget",
+        }
+    }
+}
+
+/// Counts a connection that was cut because its peer did not read.
+pub(crate) fn cut_slow_reader(reason: CutReason) {
+    if let Some(counter) = SLOW_READERS.get(reason as usize) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns every reason for which slow readers are cut, with its count.
+pub(super) fn slow_readers() -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = SLOW_READERS.iter().map(|count| count.load(Ordering::Relaxed));
+    CutReason::ALL.into_iter().map(CutReason::label).zip(counts)
 }
 
 pub(super) fn sessions() -> u64 {

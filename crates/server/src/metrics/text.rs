@@ -37,15 +37,18 @@ pub(super) fn write(metrics: &Metrics) -> String {
     for (row, count) in process::refusals() {
         page.sample("mcp_server_refusals_total", &[("refusal", row)], count);
     }
-    let (running, parked) = metrics.load();
-    page.gauge("mcp_server_calls_running", "Calls that run.", running);
-    page.gauge("mcp_server_calls_parked", "Calls that wait for an answer in another request.", parked);
+    let load = metrics.load();
+    page.gauge("mcp_server_calls_running", "Calls that run.", load.running);
+    page.gauge("mcp_server_calls_parked", "Calls that wait for an answer in another request.", load.parked);
+    page.gauge("mcp_server_unread_bytes", "Memory that is held for what peers have not read.", load.unread);
     page.gauge("mcp_server_sessions", "Legacy sessions on this node.", process::sessions());
     page.gauge("mcp_server_streams", "Event streams that are open.", process::streams());
     page.family("mcp_server_panics_total", "counter", "Handlers that panicked.");
     page.sample("mcp_server_panics_total", &[], process::panics());
     page.family("mcp_server_slow_readers_total", "counter", "Connections that were cut because nobody read.");
-    page.sample("mcp_server_slow_readers_total", &[], process::slow_readers());
+    for (reason, count) in process::slow_readers() {
+        page.sample("mcp_server_slow_readers_total", &[("reason", reason)], count);
+    }
     let name = "trunkline_upstream_items_total";
     page.family(
         name,

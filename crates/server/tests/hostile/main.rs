@@ -27,4 +27,5 @@ mod service;
 mod slow_readers;
 mod stdio;
 mod stores;
+mod unread_memory;
 mod wire;

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use trunkline_server::http::{Arrival, Drained, HttpOptions, HttpService, serve};
-use trunkline_server::{Context, Host, HostOptions, Limits, Resource, Server, ServerHandle, Tool};
+use trunkline_server::{Context, Host, HostOptions, Limits, Metrics, Resource, Server, ServerHandle, Tool};
 
 use crate::wire::{self, Connection, Reply};
 
@@ -58,6 +58,7 @@ pub(crate) struct Service {
     pub(crate) address: SocketAddr,
     pub(crate) host: Host,
     pub(crate) endpoint: HttpService,
+    pub(crate) metrics: Metrics,
     pub(crate) parts: ServerHandle,
     /// One permit lets one call of `wait` finish.
     pub(crate) gate: Arc<Semaphore>,
@@ -72,7 +73,9 @@ impl Service {
     pub(crate) async fn start_with(setup: Setup) -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let parts = server(&gate).handle().unwrap();
-        let options = HostOptions { limits: setup.limits, ..HostOptions::default() };
+        let metrics = Metrics::new();
+        let options =
+            HostOptions { limits: setup.limits, metrics: Some(metrics.clone()), ..HostOptions::default() };
         let host = Host::new(parts.clone(), options).unwrap();
         let endpoint = host.http(setup.http);
         let listener = TcpListener::bind(setup.address).await.unwrap();
@@ -93,7 +96,7 @@ impl Service {
                 }
             })
         };
-        Self { address, host, endpoint, parts, gate, served }
+        Self { address, host, endpoint, metrics, parts, gate, served }
     }
 
     pub(crate) async fn connect(&self) -> Connection {

@@ -133,7 +133,8 @@ async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_th
 
 #[tokio::test]
 async fn channels_share_the_budget_and_the_one_that_stands_still_longest_is_cut() {
-    let limits = Limits { unread_bytes: 3 * MIB, ..Limits::default() };
+    // Three answers with what is around them.
+    let limits = Limits { unread_bytes: 3 * MIB + MIB / 2, ..Limits::default() };
     let options = HostOptions { limits, ..HostOptions::default() };
     let host = Host::new(server(&Arc::new(Semaphore::new(0))).handle().unwrap(), options).unwrap();
     let mut channels = Vec::new();

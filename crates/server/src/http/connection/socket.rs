@@ -9,7 +9,7 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
 use crate::http::listener::Admission;
-use crate::metrics::process;
+use crate::metrics::process::{self, CutReason};
 use crate::unread::Holding;
 
 /// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
@@ -22,6 +22,8 @@ pub(in crate::http) struct Socket {
     write_within: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
     unread: Holding,
+    /// The memory of the buffers that are being written.
+    held: usize,
     _admission: Admission,
 }
 
@@ -37,10 +39,15 @@ impl Socket {
         unread: Holding,
         admission: Admission,
     ) -> Self {
-        Self { stream, write_within, stuck: None, unread, _admission: admission }
+        Self { stream, write_within, stuck: None, unread, held: 0, _admission: admission }
     }
 
-    /// Counts what a write has left over of what was to be written, and passes on how it went.
+    /// Says how much memory is held for what is written from now on: whole buffers, however much of them is written.
+    pub(in crate::http) fn holds(&mut self, bytes: usize) {
+        self.held = bytes;
+    }
+
+    /// Counts what is held for a peer that has not taken what was to be written, and passes on how the write went.
     fn counting(
         &mut self,
         cx: &mut Context<'_>,
@@ -49,7 +56,7 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => {
-                if let Err(cut) = self.unread.wait(offered(), cx.waker()) {
+                if let Err(cut) = self.unread.wait(offered(), self.held, cx.waker()) {
                     return Poll::Ready(Err(cut.carry_out()));
                 }
             }
@@ -73,7 +80,7 @@ impl Socket {
         let within = self.write_within;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
         std::task::ready!(stuck.as_mut().poll(cx));
-        process::cut_slow_reader();
+        process::cut_slow_reader(CutReason::Stalled);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -11,6 +11,7 @@ use trunkline_transport::http1::{COPIED_BYTES, Framing, Intake, Taken};
 use super::head::{self, Head, Wrong};
 use super::reply::{self, Ending, Length};
 use super::socket::Socket;
+use crate::http::body::MOST_SPARE;
 
 /// What waits to be written is let grow to this before more of a response is asked for.
 const ENOUGH: usize = 64 * 1024;
@@ -36,6 +37,8 @@ pub(super) struct Wire {
     sent: usize,
     /// What is written behind it, from its own place, and what ends that.
     apart: Bytes,
+    /// The memory of that, which is held until its last byte is written.
+    held_apart: usize,
     end_of_apart: &'static [u8],
     /// Whether nothing that was written is held back.
     is_flushed: bool,
@@ -52,6 +55,7 @@ impl Wire {
             outgoing: Vec::new(),
             sent: 0,
             apart: Bytes::new(),
+            held_apart: 0,
             end_of_apart: &[],
             is_flushed: true,
         }
@@ -174,6 +178,7 @@ impl Wire {
             self.outgoing.extend_from_slice(&piece);
             self.outgoing.extend_from_slice(end);
         } else {
+            self.held_apart = piece.len() + MOST_SPARE;
             self.apart = piece;
             self.end_of_apart = end;
         }
@@ -186,6 +191,7 @@ impl Wire {
 
     /// Writes all there is.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.holds(self.outgoing.capacity() + self.held_apart);
         loop {
             let first = self.outgoing.get(self.sent..).unwrap_or_default();
             let (first, second, third) = (first, &self.apart[..], self.end_of_apart);
@@ -208,6 +214,7 @@ impl Wire {
         self.sent = 0;
         // Of what was written nothing is left to see, and all of it is still kept.
         self.apart = Bytes::new();
+        self.held_apart = 0;
         // Nothing is held back but within TLS, where this is what lets it go.
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
         self.is_flushed = flushed.is_ready();
@@ -255,7 +262,8 @@ impl Wire {
     }
 
     /// Takes the connection out, with what was read ahead.
-    pub(super) fn into_socket(self) -> (Socket, Bytes) {
+    pub(super) fn into_socket(mut self) -> (Socket, Bytes) {
+        self.socket.holds(0);
         (self.socket, self.incoming.into_bytes())
     }
 }

@@ -122,6 +122,10 @@ fn shapes() -> Vec<Row> {
         fault(r#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#).id("1"),
         fault(r#"{"jsonrpc":"2.0","id":1,"METHOD":"ping"}"#).id("1"),
         fault(r#"{"jsonrpc":"2.0","id":1,"method ":"ping"}"#).id("1"),
+        fault(r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/list"}"#).id("1"),
+        fault(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name":"echo"}}"#).id("1"),
+        fault(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","argumentſ":{}}}"#)
+            .id("1"),
         fault(&format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{}}}}}"#,
             many_members(10_001)

@@ -142,7 +142,6 @@ fn legacy_params() -> Vec<Row> {
     vec![
         call(json!({}), BAD_PARAMS),
         call(json!({ "name": 1 }), BAD_PARAMS),
-        call(json!({ "Name": "echo" }), BAD_PARAMS),
         call(json!({ "name": "nobody" }), BAD_PARAMS),
         call(json!({ "name": "echo", "arguments": 1 }), BAD_PARAMS),
         legacy_row("resources/read", &json!({ "uri": "test://nowhere" }), Expect::Refused(-32002, 200)),

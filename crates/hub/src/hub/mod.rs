@@ -29,7 +29,7 @@ pub use self::manage::{ManageError, Switch, Toggled};
 use self::seen::Seen;
 use crate::names::Collision;
 use crate::options::HubOptions;
-use crate::registry::{Owner, Registry, ToolTarget};
+use crate::registry::{Registry, ToolTarget, log_collisions};
 use crate::trail::HubId;
 use crate::upstream::{Lists, Told, Upstream};
 
@@ -114,16 +114,13 @@ impl Hub {
                 ToolTarget::ListResources | ToolTarget::ReadResource => return None,
             },
             Method::PromptsGet => registry.prompts.get(name).map(|prompt| (&prompt.owner, &*prompt.real))?,
-            Method::ResourcesRead => match registry.owner_of(name) {
-                Owner::One(server) => (server, name),
-                Owner::Several(_) | Owner::Nobody => return None,
-            },
+            Method::ResourcesRead => (registry.owner_of(name)?, name),
             _ => return None,
         };
         Some((server.name().clone(), item.to_owned()))
     }
 
-    /// Returns the names that several servers would have, with all who would.
+    /// Returns the names and addresses that several servers would have, with all who would.
     pub fn collisions(&self) -> Vec<Collision> {
         self.inner.registry().collisions.clone()
     }
@@ -164,9 +161,7 @@ impl Inner {
             let next = Registry::build(&self.options.names, self.options.resource_tools, &offers);
             let before = self.registry.load();
             let differs = next.differs(&before);
-            for collision in next.collisions.iter().filter(|known| !before.collisions.contains(known)) {
-                tracing::warn!("{collision}");
-            }
+            log_collisions(&next.collisions, &before.collisions);
             self.registry.store(Arc::new(next));
             differs
         };

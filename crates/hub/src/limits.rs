@@ -46,8 +46,8 @@ pub struct HubLimits {
     pub watch_within: Duration,
     /// How long a resource that nobody watches any more is still watched. Default 10 s.
     pub watch_lingers: Duration,
-    /// The addresses that servers pointed at in results and that are on no list. Default 4,096; beyond it the oldest is
-    /// forgotten, and cannot be read unless it is on a list.
+    /// The addresses that servers pointed at in results and that are on no list. Default 4,096; beyond it the oldest of the
+    /// server with the most is forgotten, and cannot be read unless it is on a list.
     pub links: usize,
     /// How often one call may be interrupted by questions that travel through the caller. Default 32.
     pub rounds: u16,

@@ -63,7 +63,7 @@ pub(crate) struct Report {
     /// The configuration file.
     pub(crate) config: String,
     pub(crate) servers: Vec<ServerState>,
-    /// Names that several servers would have, each told in a sentence.
+    /// Names and addresses that several servers would have, each told in a sentence.
     pub(crate) collisions: Vec<String>,
 }
 

@@ -97,3 +97,17 @@ fn a_variable_that_changed_its_value_changes_the_server() {
     assert!(difference(&one, &read("one")).is_empty());
     assert_eq!(difference(&one, &two).changed.len(), 1);
 }
+
+/// A hub decides by this order which server a resource belongs to.
+#[test]
+fn servers_are_in_the_order_of_the_file() {
+    let toml = "[servers.zeta]\ncommand = 'z'\n[servers.alpha]\nurl = 'http://localhost:1/'\n[servers.mid]\ncommand = 'm'";
+    let dotted = "[servers]\nzeta.command = 'z'\nalpha.command = 'a'\nmid = { command = 'm' }";
+    let json = r#"{ "mcpServers": { "zeta": { "command": "z" }, "alpha": { "url": "http://localhost:1/" }, "mid": { "command": "m" } } }"#;
+    for (file, text) in [("trunkline.toml", toml), ("trunkline.toml", dotted), ("mcp.json", json)] {
+        let file = trunkline_config::ConfigFile::parse(file, text, super::support::variables()).unwrap();
+        let servers = file.servers().unwrap();
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!(names, ["zeta", "alpha", "mid"], "{text}");
+    }
+}

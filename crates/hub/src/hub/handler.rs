@@ -12,7 +12,6 @@ use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, Subscription}
 use super::lists::input_of;
 use super::route::{Answer, Routed};
 use super::{Hub, Inner, SpeaksFor};
-use crate::registry::Owner;
 use crate::upstream::{Known, Upstream};
 
 impl Handler for Hub {
@@ -95,7 +94,7 @@ impl Inner {
         told
     }
 
-    /// Sorts resources by who has them; what is nobody's or several servers' is left out.
+    /// Sorts resources by the servers that they belong to; those that belong to none are left out.
     pub(super) fn by_owner(
         &self,
         uris: impl IntoIterator<Item = String>,
@@ -103,7 +102,7 @@ impl Inner {
         let mut by_owner: Vec<(Arc<Upstream>, BTreeSet<String>)> = Vec::new();
         let registry = self.registry();
         for uri in uris {
-            let Owner::One(server) = registry.owner_of(&uri) else { continue };
+            let Some(server) = registry.owner_of(&uri) else { continue };
             match by_owner.iter_mut().find(|(known, _)| Arc::ptr_eq(known, server)) {
                 Some((_, theirs)) => drop(theirs.insert(uri)),
                 None => by_owner.push((server.clone(), BTreeSet::from([uri]))),

@@ -36,7 +36,7 @@ use self::views::{ListVersions, VersionCounter, View, Views};
 use crate::catalogue_file::CatalogueFile;
 use crate::names::Collision;
 use crate::options::HubOptions;
-use crate::registry::{Differs, Owner, Registry, ToolTarget};
+use crate::registry::{Differs, Registry, ToolTarget, log_collisions};
 use crate::trail::HubId;
 use crate::upstream::{InputSet, Lists, Told, Upstream};
 
@@ -135,16 +135,13 @@ impl Hub {
                 ToolTarget::ListResources | ToolTarget::ReadResource => return None,
             },
             Method::PromptsGet => registry.prompts.get(name).map(|prompt| (&prompt.owner, &*prompt.real))?,
-            Method::ResourcesRead => match registry.owner_of(name) {
-                Owner::One(server) => (server, name),
-                Owner::Several(_) | Owner::Nobody => return None,
-            },
+            Method::ResourcesRead => (registry.owner_of(name)?, name),
             _ => return None,
         };
         Some((server.name().clone(), item.to_owned()))
     }
 
-    /// Returns the names that several servers would have, with all who would.
+    /// Returns the names and addresses that several servers would have, with all who would.
     pub fn collisions(&self) -> Vec<Collision> {
         self.inner.registry().collisions.clone()
     }
@@ -191,10 +188,7 @@ impl Inner {
         let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.views.load();
         let (next, different) = before.rebuilt(&self.servers(), &self.options, added, &self.versions);
-        let known = &before.union.collisions;
-        for collision in next.union.collisions.iter().filter(|collision| !known.contains(collision)) {
-            tracing::warn!("{collision}");
-        }
+        log_collisions(&next.union.collisions, &before.union.collisions);
         self.views.store(Arc::new(next));
         different
     }

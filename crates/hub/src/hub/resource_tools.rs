@@ -8,8 +8,6 @@ use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
 use trunkline_server::{BoxFuture, Call, Outcome};
 
 use super::Snapshot;
-use super::route::ambiguous;
-use crate::registry::Owner;
 use crate::relay::{Errand, Wanted, relay};
 use crate::upstream::Upstream;
 
@@ -38,7 +36,7 @@ pub(super) fn list(registry: &Snapshot, call: &Call) -> Reply {
 pub(super) fn whose<'r>(
     registry: &'r Snapshot,
     call: &Call,
-    owner_of: impl FnOnce(&str) -> Owner<'r, Arc<Upstream>>,
+    owner_of: impl FnOnce(&str) -> Option<&'r Arc<Upstream>>,
 ) -> Result<(Arc<Upstream>, Members), Reply> {
     let said = |problem: String| Reply::Tool(CallToolResult::error(problem));
     let uri = argument(call, "uri").ok_or_else(|| said("`uri` must be a string".to_owned()))?;
@@ -47,9 +45,8 @@ pub(super) fn whose<'r>(
             .with_resources_named(&name)
             .ok_or_else(|| said(format!("`{}` has no resources", shorten(&name))))?,
         None => match owner_of(&uri) {
-            Owner::One(server) => server,
-            Owner::Several(servers) => return Err(said(ambiguous(&uri, &servers).to_string())),
-            Owner::Nobody => return Err(said(format!("no server has the resource {}", shorten(&uri)))),
+            Some(server) => server,
+            None => return Err(said(format!("no server has the resource {}", shorten(&uri)))),
         },
     };
     let mut params = Members::new();

@@ -8,7 +8,7 @@ use trunkline_server::{BoxFuture, Call, Outcome};
 
 use super::lists::input_of;
 use super::{Inner, Snapshot, resource_tools};
-use crate::registry::{Owner, ToolTarget};
+use crate::registry::ToolTarget;
 use crate::relay::{Errand, Wanted, relay};
 use crate::trail::Trail;
 use crate::upstream::Upstream;
@@ -97,24 +97,19 @@ impl Inner {
             Err(refusal) => return refused(refusal),
         };
         match self.owner_of(registry, &call, &uri) {
-            Owner::One(server) => self.relay(registry, server, call, Wanted::Same),
-            Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
-            Owner::Nobody => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
+            Some(server) => self.relay(registry, server, call, Wanted::Same),
+            None => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
         }
     }
 
-    /// Finds out whose a resource is: as the lists say, and else whoever pointed at it, if that is one alone.
-    fn owner_of<'r>(&self, registry: &'r Snapshot, call: &Call, uri: &str) -> Owner<'r, Arc<Upstream>> {
-        match registry.owner_of(uri) {
-            Owner::Nobody => {}
-            known => return known,
-        }
-        let pointed = self.seen.servers_of(&call.context.principal(), uri);
-        match pointed.as_slice() {
-            [server] => registry.with_resources_named(server.as_str()).map_or(Owner::Nobody, Owner::One),
-            [] => Owner::Nobody,
-            _ => Owner::Several(pointed),
-        }
+    /// Returns the server to which a resource belongs: the one that claims its address, then the first of those that pointed
+    /// at it in a result, then the one that would take any address.
+    fn owner_of<'r>(&self, registry: &'r Snapshot, call: &Call, uri: &str) -> Option<&'r Arc<Upstream>> {
+        let pointed = || {
+            let servers = self.seen.servers_of(&call.context.principal(), uri);
+            registry.first_with_resources(&servers)
+        };
+        registry.claimed(uri).or_else(pointed).or_else(|| registry.owner_of(uri))
     }
 
     /// Asks whoever has the prompt or the template, under the name that it has there.
@@ -137,14 +132,10 @@ impl Inner {
             }
             "ref/resource" => {
                 let uri = reference.text("uri").unwrap_or_default();
-                let owner = match registry.templates.get(&*uri) {
-                    Some(template) => Owner::One(&template.owner),
-                    None => registry.owner_of(&uri),
-                };
-                match owner {
-                    Owner::One(server) => self.relay(registry, server, call, Wanted::Same),
-                    Owner::Several(servers) => refused(ambiguous(&uri, &servers)),
-                    Owner::Nobody => Routed::Unknown(call, unknown("resource template", &uri)),
+                let template = registry.templates.get(&*uri).map(|template| &template.owner);
+                match template.or_else(|| registry.owner_of(&uri)) {
+                    Some(server) => self.relay(registry, server, call, Wanted::Same),
+                    None => Routed::Unknown(call, unknown("resource template", &uri)),
                 }
             }
             other => {
@@ -195,11 +186,4 @@ fn refused(refusal: Refusal) -> Routed {
 
 fn unknown(kind: &str, name: &str) -> Refusal {
     Refusal::INVALID_PARAMS.because(format!("Unknown {kind}: {}", shorten(name)))
-}
-
-/// Refuses to guess whose a resource is.
-pub(super) fn ambiguous(uri: &str, servers: &[trunkline_config::ServerName]) -> Refusal {
-    let names: Vec<_> = servers.iter().map(|server| format!("`{server}`")).collect();
-    let problem = format!("{} could be a resource of {}", shorten(uri), names.join(" and "));
-    Refusal::INVALID_PARAMS.because(problem)
 }

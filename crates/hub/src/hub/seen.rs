@@ -23,9 +23,12 @@ pub(super) struct Seen {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The servers that pointed at an address.
     servers: HashMap<Key, Vec<ServerName>>,
-    /// The same keys, oldest first.
-    order: VecDeque<Key>,
+    /// The addresses that a server pointed at, oldest first.
+    by_server: HashMap<ServerName, VecDeque<Key>>,
+    /// How many there are of all servers.
+    count: usize,
 }
 
 type Key = (Principal, String);
@@ -59,23 +62,31 @@ impl Seen {
 
 impl State {
     fn note(&mut self, key: Key, server: &ServerName, most: usize) {
-        if let Some(servers) = self.servers.get_mut(&key) {
-            // Two are as many as a thousand: it cannot be told whose it is.
-            if servers.len() < 2 && !servers.contains(server) {
-                servers.push(server.clone());
+        let is_known = self.servers.get(&key).is_some_and(|servers| servers.contains(server));
+        if is_known || most == 0 {
+            return;
+        }
+        if self.count >= most {
+            self.forget_one();
+        }
+        self.by_server.entry(server.clone()).or_default().push_back(key.clone());
+        self.servers.entry(key).or_default().push(server.clone());
+        self.count += 1;
+    }
+
+    /// Forgets the oldest address of the server with the most, so that a server with many costs no other server its own.
+    fn forget_one(&mut self) {
+        let Some((server, keys)) = self.by_server.iter_mut().max_by_key(|(_, keys)| keys.len()) else {
+            return;
+        };
+        let Some(oldest) = keys.pop_front() else { return };
+        self.count -= 1;
+        if let Some(servers) = self.servers.get_mut(&oldest) {
+            servers.retain(|known| known != server);
+            if servers.is_empty() {
+                self.servers.remove(&oldest);
             }
-            return;
         }
-        if most == 0 {
-            return;
-        }
-        if self.order.len() >= most
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.servers.remove(&oldest);
-        }
-        self.order.push_back(key.clone());
-        self.servers.insert(key, vec![server.clone()]);
     }
 }
 
@@ -157,14 +168,18 @@ mod tests {
         seen.note(&ada, &name("a"), &pointing("x:y"));
         assert_eq!(seen.servers_of(&ada, "x:y"), [name("a")]);
         assert!(seen.servers_of(&bob, "x:y").is_empty());
-        for server in ["b", "c", "d"] {
+        for server in ["b", "c"] {
             seen.note(&ada, &name(server), &pointing("x:y"));
         }
-        assert_eq!(seen.servers_of(&ada, "x:y"), [name("a"), name("b")]);
+        assert_eq!(seen.servers_of(&ada, "x:y"), ["a", "b", "c"].map(name));
         for number in 0..40 {
-            seen.note(&bob, &name("a"), &pointing(&number.to_string()));
+            seen.note(&bob, &name("d"), &pointing(&format!("x:{number}")));
         }
+        assert_eq!(seen.servers_of(&ada, "x:y"), ["a", "b", "c"].map(name), "what others pointed at stays");
+        assert!(seen.servers_of(&bob, "x:26").is_empty());
+        assert_eq!(seen.servers_of(&bob, "x:27"), [name("d")]);
         let state = seen.lock();
-        assert_eq!((state.servers.len(), state.order.len()), (16, 16));
+        let kept: usize = state.by_server.values().map(VecDeque::len).sum();
+        assert_eq!((state.count, kept, state.servers.len()), (16, 16, 14));
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use trunkline_config::ServerName;
+use trunkline_protocol::shorten;
 
 pub use self::template::{NameTemplate, NameTemplateError};
 
@@ -34,8 +35,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A name that more than one server would have, or one and the hub itself, and that therefore means none of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A name that more than one server would have, or one and the hub itself, and that therefore means none of them; or an
+/// address that several servers claim, and that belongs to the first of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Collision {
     /// What it is a name of.
@@ -43,17 +45,24 @@ pub struct Collision {
     /// The name, or the address.
     pub name: String,
     /// Those who would have it: the server, what the item is called there, and what it is called here instead, if it can
-    /// be used at all.
+    /// be used at all. The first of those who claim an address is its owner.
     pub owners: Vec<(ServerName, String, Option<String>)>,
 }
 
 impl fmt::Display for Collision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (Kind::Resource | Kind::Template, [(owner, ..), others @ ..]) =
+            (self.kind, self.owners.as_slice())
+        {
+            let others: Vec<_> = others.iter().map(|(server, ..)| format!("`{server}`")).collect();
+            let (kind, address, others) = (self.kind, shorten(&self.name), others.join(" and "));
+            return write!(f, "{kind} `{address}` belongs to `{owner}`, and that of {others} is left out");
+        }
         let whose = if self.owners.len() == 1 { "is the hub's own:" } else { "would be of several servers:" };
-        write!(f, "{} `{}` {whose}", self.kind, self.name)?;
+        write!(f, "{} `{}` {whose}", self.kind, shorten(&self.name))?;
         for (at, (server, item, instead)) in self.owners.iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
-            write!(f, "{comma} `{item}` of `{server}`")?;
+            write!(f, "{comma} `{}` of `{server}`", shorten(item))?;
             match instead {
                 Some(instead) => write!(f, " (called `{instead}`)")?,
                 None => write!(f, " (left out)")?,

@@ -1,10 +1,10 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trunkline_config::ServerName;
-use trunkline_protocol::template::UriTemplate;
 
-use super::{Entry, Named, Offer, Registry, ToolEntry, ToolTarget, resource_tools};
+use super::ownership::ResourceClaims;
+use super::{Entry, Offer, Registry, ToolEntry, ToolTarget, resource_tools};
 use crate::names::{Collision, Item, Kind, NameTemplate, assign};
 
 /// The most characters that are taken of one server's instructions.
@@ -21,7 +21,8 @@ pub enum ResourceTools {
 }
 
 impl<O: Clone> Registry<O> {
-    /// Puts together what servers offer; the order of the servers decides nothing but the order of their instructions.
+    /// Puts together what servers offer, in the order of the configuration: it decides which of them a resource belongs to, and
+    /// the order of their instructions.
     pub(crate) fn build(template: &NameTemplate, tools: ResourceTools, offers: &[Offer<O>]) -> Self {
         let mut registry = Self::default();
         // A server that is part of the hub has decided about its tools itself.
@@ -99,42 +100,75 @@ impl<O: Clone> Registry<O> {
         self.collisions.extend(collisions);
     }
 
+    /// Adds resources, each to the list of the server that it belongs to.
     fn add_resources(&mut self, offers: &[Offer<O>]) {
-        let listed = offers.iter().flat_map(|offer| {
+        let mut claims = ResourceClaims::default();
+        let mut shadowed = ShadowedItems::new(Kind::Resource);
+        for offer in offers {
             let resources = once_each(offer.catalogue.resources.iter(), |resource| &resource.uri);
-            resources.into_iter().map(move |resource| {
-                let entry = Entry::new(offer.owner.clone(), resource.uri.as_str(), resource.clone());
-                (offer.server.clone(), entry)
-            })
-        });
-        let (resources, collisions) = by_address(Kind::Resource, listed);
-        self.resources = resources;
-        for collision in &collisions {
-            let servers = collision.owners.iter().map(|(server, ..)| server.clone()).collect();
-            self.shared.insert(collision.name.clone(), servers);
+            let listed: Vec<_> =
+                resources.into_iter().map(|each| (Arc::<str>::from(&*each.uri), each)).collect();
+            let templates = offer.catalogue.templates.iter().map(|template| &*template.uri_template);
+            let owner = (offer.server.clone(), offer.owner.clone());
+            let (kept, lost) = claims.add(owner, listed, |(uri, _)| uri.clone(), templates);
+            for ((uri, _), (owner, _)) in lost {
+                shadowed.note(&uri, owner, &offer.server);
+            }
+            self.resources.extend(kept.into_iter().map(|(uri, resource)| {
+                let entry = Entry::new(offer.owner.clone(), uri.clone(), resource.clone());
+                (uri, Arc::new(entry))
+            }));
         }
-        self.collisions.extend(collisions);
+        self.claims = claims;
+        self.collisions.extend(shadowed.into_collisions());
     }
 
+    /// Adds templates, of those with the same text that of the first server.
     fn add_templates(&mut self, offers: &[Offer<O>]) {
+        let mut owners: BTreeMap<Arc<str>, &ServerName> = BTreeMap::new();
+        let mut shadowed = ShadowedItems::new(Kind::Template);
         for offer in offers {
             for template in once_each(offer.catalogue.templates.iter(), |template| &template.uri_template) {
-                // One that cannot be read is listed all the same: its server may know what it means.
-                if let Ok(parsed) = UriTemplate::parse(&template.uri_template) {
-                    self.matched.push((parsed, offer.server.clone(), offer.owner.clone()));
+                let text: Arc<str> = template.uri_template.as_str().into();
+                match owners.get(&text) {
+                    Some(owner) => shadowed.note(&text, owner, &offer.server),
+                    None => {
+                        let entry = Entry::new(offer.owner.clone(), text.clone(), template.clone());
+                        self.templates.insert(text.clone(), Arc::new(entry));
+                        owners.insert(text, &offer.server);
+                    }
                 }
             }
         }
-        let listed = offers.iter().flat_map(|offer| {
-            let templates = once_each(offer.catalogue.templates.iter(), |template| &template.uri_template);
-            templates.into_iter().map(move |template| {
-                let entry = Entry::new(offer.owner.clone(), template.uri_template.as_str(), template.clone());
-                (offer.server.clone(), entry)
-            })
-        });
-        let (templates, collisions) = by_address(Kind::Template, listed);
-        self.templates = templates;
-        self.collisions.extend(collisions);
+        self.collisions.extend(shadowed.into_collisions());
+    }
+}
+
+/// Items that are left out because they belong to another server.
+struct ShadowedItems {
+    kind: Kind,
+    /// By address: the owner, and the servers that listed it in vain.
+    by_address: BTreeMap<Arc<str>, Vec<ServerName>>,
+}
+
+impl ShadowedItems {
+    fn new(kind: Kind) -> Self {
+        Self { kind, by_address: BTreeMap::new() }
+    }
+
+    fn note(&mut self, address: &Arc<str>, owner: &ServerName, other: &ServerName) {
+        let servers = self.by_address.entry(address.clone()).or_insert_with(|| vec![owner.clone()]);
+        servers.push(other.clone());
+    }
+
+    fn into_collisions(self) -> impl Iterator<Item = Collision> {
+        self.by_address.into_iter().map(move |(address, servers)| {
+            let is_owner = std::iter::once(true).chain(std::iter::repeat(false));
+            let owners = servers.into_iter().zip(is_owner).map(|(server, is_owner)| {
+                (server, address.to_string(), is_owner.then(|| address.to_string()))
+            });
+            Collision { kind: self.kind, name: address.to_string(), owners: owners.collect() }
+        })
     }
 }
 
@@ -150,27 +184,6 @@ impl<O> Offer<O> {
 fn once_each<'a, T>(items: impl Iterator<Item = &'a T>, key: impl Fn(&T) -> &String) -> Vec<&'a T> {
     let mut seen = std::collections::HashSet::new();
     items.filter(|item| seen.insert(key(item).clone())).collect()
-}
-
-/// Sorts what is named by an address, and takes out what several servers have.
-fn by_address<O, T>(
-    kind: Kind,
-    listed: impl Iterator<Item = (ServerName, Entry<O, T>)>,
-) -> (Named<Entry<O, T>>, Vec<Collision>) {
-    let mut owners: HashMap<Arc<str>, Vec<ServerName>> = HashMap::new();
-    let mut entries: Named<Entry<O, T>> = BTreeMap::new();
-    for (server, entry) in listed {
-        owners.entry(entry.real.clone()).or_default().push(server);
-        entries.entry(entry.real.clone()).or_insert(Arc::new(entry));
-    }
-    let mut collisions = Vec::new();
-    for (address, servers) in owners.into_iter().filter(|(_, servers)| servers.len() > 1) {
-        entries.remove(&address);
-        let owners = servers.into_iter().map(|server| (server, address.to_string(), None)).collect();
-        collisions.push(Collision { kind, name: address.to_string(), owners });
-    }
-    collisions.sort_by(|left, right| left.name.cmp(&right.name));
-    (entries, collisions)
 }
 
 /// Joins what servers advise, each under its name; the only one's is left as it is.

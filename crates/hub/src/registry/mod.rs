@@ -3,20 +3,23 @@
 mod build;
 mod catalogue;
 mod entry;
+mod ownership;
+mod report;
 mod resource_tools;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trunkline_config::{ServerName, ToolRules};
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate};
-use trunkline_protocol::template::UriTemplate;
 
 pub use self::build::ResourceTools;
 pub(crate) use self::catalogue::Catalogue;
 pub(crate) use self::entry::{Entry, ToolEntry, ToolTarget};
+use self::ownership::ResourceClaims;
+pub(crate) use self::report::log_collisions;
 use crate::names::Collision;
 
 type Named<T> = BTreeMap<Arc<str>, Arc<T>>;
@@ -30,11 +33,9 @@ pub(crate) struct Registry<O> {
     pub(crate) prompts: Named<Entry<O, Prompt>>,
     pub(crate) resources: Named<Entry<O, Resource>>,
     pub(crate) templates: Named<Entry<O, ResourceTemplate>>,
-    /// Every template that can be matched, those that two servers have among them.
-    matched: Vec<(UriTemplate, ServerName, O)>,
-    /// Addresses that several servers have.
-    shared: HashMap<String, Vec<ServerName>>,
-    /// The servers that have resources, listed or not.
+    /// What servers claim of resources.
+    claims: ResourceClaims<(ServerName, O)>,
+    /// The servers that have resources, listed or not, in the order of the configuration.
     pub(crate) with_resources: Vec<(ServerName, O)>,
     pub(crate) collisions: Vec<Collision>,
     pub(crate) instructions: Option<String>,
@@ -52,17 +53,6 @@ pub(crate) struct Offer<O> {
     pub(crate) keeps_names: bool,
 }
 
-/// Whose a resource is.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Owner<'r, O> {
-    /// This server's.
-    One(&'r O),
-    /// That cannot be told, since all of these may have it.
-    Several(Vec<ServerName>),
-    /// Nobody's.
-    Nobody,
-}
-
 impl<O> Default for Registry<O> {
     fn default() -> Self {
         Self {
@@ -70,8 +60,7 @@ impl<O> Default for Registry<O> {
             prompts: BTreeMap::new(),
             resources: BTreeMap::new(),
             templates: BTreeMap::new(),
-            matched: Vec::new(),
-            shared: HashMap::new(),
+            claims: ResourceClaims::default(),
             with_resources: Vec::new(),
             collisions: Vec::new(),
             instructions: None,
@@ -80,27 +69,26 @@ impl<O> Default for Registry<O> {
 }
 
 impl<O: Clone> Registry<O> {
-    /// Finds out whose a resource is: by its address, then by the templates that match it. What nobody claims is the only
-    /// server's that has resources, if there is only one.
-    pub(crate) fn owner_of(&self, uri: &str) -> Owner<'_, O> {
-        if let Some(entry) = self.resources.get(uri) {
-            return Owner::One(&entry.owner);
-        }
-        if let Some(servers) = self.shared.get(uri) {
-            return Owner::Several(servers.clone());
-        }
-        let mut found: Vec<(&ServerName, &O)> = Vec::new();
-        for (template, server, owner) in &self.matched {
-            if !found.iter().any(|(known, _)| *known == server) && template.match_uri(uri).is_some() {
-                found.push((server, owner));
-            }
-        }
-        match (found.as_slice(), self.with_resources.as_slice()) {
-            ([(_, owner)], _) => Owner::One(owner),
-            ([], [(_, owner)]) => Owner::One(owner),
-            ([], _) => Owner::Nobody,
-            (several, _) => Owner::Several(several.iter().map(|(server, _)| (*server).clone()).collect()),
-        }
+    /// Returns the server to which a resource belongs: the first that claims its address, then the first with a template that
+    /// matches everything. What no server claims belongs to the only server that has resources, if there is only one.
+    pub(crate) fn owner_of(&self, uri: &str) -> Option<&O> {
+        let only = || match self.with_resources.as_slice() {
+            [(_, only)] => Some(only),
+            _ => None,
+        };
+        let caught = || self.claims.caught(uri).map(|(_, owner)| owner);
+        self.claimed(uri).or_else(caught).or_else(only)
+    }
+
+    /// Returns the server to which a resource belongs because it claims its address, and not just any.
+    pub(crate) fn claimed(&self, uri: &str) -> Option<&O> {
+        self.claims.claimed(uri).map(|(_, owner)| owner)
+    }
+
+    /// Returns the first of some servers, in the order of the configuration, that has resources.
+    pub(crate) fn first_with_resources(&self, servers: &[ServerName]) -> Option<&O> {
+        let mut known = self.with_resources.iter();
+        known.find(|(server, _)| servers.contains(server)).map(|(_, owner)| owner)
     }
 
     /// Finds a server that has resources by its name.

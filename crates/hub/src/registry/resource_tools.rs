@@ -29,7 +29,7 @@ pub(super) fn read() -> Tool {
         "type": "object",
         "properties": {
             "uri": { "type": "string", "description": "The address of the resource, as it is listed." },
-            "server": { "type": "string", "description": "The server that has it; needed where several could." },
+            "server": { "type": "string", "description": "The server to read it from; by default the one that it belongs to." },
         },
         "required": ["uri"],
         "additionalProperties": false,

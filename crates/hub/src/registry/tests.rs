@@ -97,37 +97,48 @@ fn prompts_are_named_like_tools() {
 }
 
 #[test]
-fn a_resource_is_its_owners_and_never_guessed() {
+fn a_resource_belongs_to_the_first_server_that_claims_it() {
     let registry = build(&[
         offer("a", resources(&["x:1", "x:both"], &["a:{id}", "same:{id}"])),
-        offer("b", resources(&["x:2", "x:both"], &["b:{id}", "same:{id}"])),
+        offer("b", resources(&["x:2", "x:both", "a:7", "same:8"], &["b:{id}", "same:{id}", "{+any}"])),
+        offer("c", resources(&["x:both", "z:1"], &["same:{id}"])),
     ]);
-    let several = || Owner::Several(vec![name("a"), name("b")]);
     for (uri, expected) in [
-        ("x:1", Owner::One(&"a")),
-        ("x:2", Owner::One(&"b")),
-        ("x:both", several()),
-        ("a:7", Owner::One(&"a")),
-        ("b:7", Owner::One(&"b")),
-        ("same:7", several()),
-        ("other:7", Owner::Nobody),
+        ("x:1", Some(&"a")),
+        ("x:2", Some(&"b")),
+        ("x:both", Some(&"a")),
+        ("a:7", Some(&"a")),
+        ("b:7", Some(&"b")),
+        ("same:7", Some(&"a")),
+        ("z:1", Some(&"c")),
+        ("other:7", Some(&"b")),
     ] {
         assert_eq!(registry.owner_of(uri), expected, "{uri}");
+        assert_eq!(registry.claimed(uri), expected.filter(|_| uri != "other:7"), "{uri}");
     }
-    assert_eq!(names(&registry.resources), ["x:1", "x:2"]);
-    assert_eq!(names(&registry.templates), ["a:{id}", "b:{id}"]);
+    assert_eq!(names(&registry.resources), ["x:1", "x:2", "x:both", "z:1"]);
+    assert_eq!(registry.resources["x:both"].owner, "a");
+    assert_eq!(names(&registry.templates), ["a:{id}", "b:{id}", "same:{id}", "{+any}"]);
+    assert_eq!(registry.templates["same:{id}"].owner, "a");
     let told: Vec<_> = registry.collisions.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 2);
-    assert!(
-        told[0].starts_with("resource `x:both` would be of several servers: `x:both` of `a`"),
-        "{told:?}"
+    assert_eq!(
+        told,
+        [
+            "resource `a:7` belongs to `a`, and that of `b` is left out",
+            "resource `same:8` belongs to `a`, and that of `b` is left out",
+            "resource `x:both` belongs to `a`, and that of `b` and `c` is left out",
+            "resource template `same:{id}` belongs to `a`, and that of `b` and `c` is left out",
+        ]
     );
+    let pointing = |servers: &[&str]| servers.iter().map(|server| name(server)).collect::<Vec<_>>();
+    assert_eq!(registry.first_with_resources(&pointing(&["c", "b", "gone"])), Some(&"b"));
+    assert_eq!(registry.first_with_resources(&pointing(&["gone"])), None);
 }
 
 #[test]
 fn what_nobody_lists_is_asked_of_the_only_server_that_has_resources() {
     let registry = build(&[offer("a", resources(&[], &[])), offer("b", tools(&["t"]))]);
-    assert_eq!(registry.owner_of("any:thing"), Owner::One(&"a"));
+    assert_eq!(registry.owner_of("any:thing"), Some(&"a"));
     assert_eq!(registry.with_resources_named("a"), Some(&"a"));
     assert_eq!(registry.with_resources_named("b"), None);
 }

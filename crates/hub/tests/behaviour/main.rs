@@ -18,6 +18,7 @@ mod content;
 mod listing;
 mod malformed;
 mod naming;
+mod ownership;
 mod parked;
 mod passing;
 mod pointing;

@@ -11,7 +11,7 @@ use trunkline_server::UpstreamItem;
 
 use crate::schemas::assert_valid;
 use crate::support::{NEW, OLD, Says, Town, eager, parrots, plain, quick, script, until, within};
-use crate::warnings::count_warnings;
+use crate::warnings::{collect_warnings, collected_warnings};
 
 /// What a server lists that gets everything wrong, and one item of each kind right.
 fn listed(method: &str) -> Option<Value> {
@@ -240,14 +240,14 @@ async fn a_list_that_is_malformed_again_and_again_is_logged_once() {
         _ => opened(message).map_or(Says::AsUsual, Says::Result),
     });
     town.script("evil", opener, OLD);
-    let warnings = count_warnings();
+    let _collecting = collect_warnings();
     let hub = town.hub_within(quick());
     within(hub.set_servers(vec![eager("evil")])).await;
     for round in 2..12 {
         evil.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
         until(|| asked.load(Ordering::SeqCst) >= round).await;
     }
-    let lines = warnings.lines();
+    let lines = collected_warnings();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("evil") && lines[0].contains("500") && lines[0].len() < 1000, "{lines:?}");
     let left_out = hub.status_of("evil").unwrap().left_out;

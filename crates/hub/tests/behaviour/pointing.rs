@@ -72,13 +72,17 @@ async fn what_one_server_pointed_at_is_read_there() {
 }
 
 #[tokio::test]
-async fn what_two_servers_pointed_at_is_nobodys() {
-    let (_town, hub) = two_pointing().await;
-    let ada = connect(&hub, "ada", NEW).await;
-    point(&ada, "a__t", "x:1").await;
-    point(&ada, "b__t", "x:1").await;
-    let said = read(&ada, "x:1").await;
-    assert!(said.contains("could be a resource of `a` and `b`"), "{said}");
+async fn what_two_servers_pointed_at_is_read_at_the_one_configured_first() {
+    for order in [["a", "b"], ["b", "a"]] {
+        let (_town, hub) = two_pointing().await;
+        let ada = connect(&hub, "ada", NEW).await;
+        for tool in order.map(|server| format!("{server}__t")) {
+            point(&ada, &tool, "x:1").await;
+        }
+        assert_eq!(read(&ada, "x:1").await, "read at a", "{order:?}");
+        within(hub.set_servers(vec![eager("b"), eager("a")])).await;
+        assert_eq!(read(&ada, "x:1").await, "read at b", "{order:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,34 +1,43 @@
-//! Warnings that are logged on this thread.
+//! Warnings that are logged on the thread of one test.
 
+use std::cell::RefCell;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Collects warnings until it is dropped.
-pub(crate) struct Warnings {
-    lines: Arc<Mutex<Vec<String>>>,
-    _guard: DefaultGuard,
+thread_local! {
+    static LINES: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-impl Warnings {
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap().clone()
+/// Collects the warnings of this thread until it is dropped.
+#[must_use]
+pub(crate) struct Warnings(());
+
+/// Returns what was collected so far.
+pub(crate) fn collected_warnings() -> Vec<String> {
+    LINES.with_borrow(|lines| lines.clone().unwrap_or_default())
+}
+
+impl Drop for Warnings {
+    fn drop(&mut self) {
+        LINES.set(None);
     }
 }
 
-pub(crate) fn count_warnings() -> Warnings {
-    let lines = Arc::default();
-    let guard = tracing::subscriber::set_default(Collector(Arc::clone(&lines)));
-    Warnings { lines, _guard: guard }
+/// Begins to collect. The subscriber is that of the whole process, since which events are enabled is cached for all threads.
+pub(crate) fn collect_warnings() -> Warnings {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| tracing::subscriber::set_global_default(WarningCollector).unwrap());
+    LINES.set(Some(Vec::new()));
+    Warnings(())
 }
 
-struct Collector(Arc<Mutex<Vec<String>>>);
+struct WarningCollector;
 
-impl Subscriber for Collector {
+impl Subscriber for WarningCollector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::WARN
     }
@@ -42,9 +51,12 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
+        LINES.with_borrow_mut(|lines| {
+            let Some(lines) = lines else { return };
+            let mut line = EventLine(String::new());
+            event.record(&mut line);
+            lines.push(line.0);
+        });
     }
 
     fn enter(&self, _: &Id) {}
@@ -52,9 +64,9 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-struct Line(String);
+struct EventLine(String);
 
-impl Visit for Line {
+impl Visit for EventLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let _ = write!(self.0, "{field}={value:?} ");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trunkline_config::ServerName;
-use trunkline_hub::{Applied, ManageError, Status, Switch, Toggled};
+use trunkline_hub::{Applied, Collision, ManageError, Status, Switch, Toggled};
 
 use super::{Gateway, OWN};
 use crate::admin::{self, Answer, Problem, ProblemKind, Report, Request, ServerState};
@@ -49,9 +49,19 @@ impl Gateway {
             url: self.inner.url.get().cloned(),
             config: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
             servers: servers.collect(),
-            collisions: self.hub().collisions().iter().map(ToString::to_string).collect(),
+            collisions: described(&self.hub().collisions()),
         }
     }
+}
+
+/// The most collisions that are described.
+const MOST_COLLISIONS: usize = 50;
+
+/// Describes collisions, and says how many more there are.
+fn described(collisions: &[Collision]) -> Vec<String> {
+    let more = collisions.len().saturating_sub(MOST_COLLISIONS);
+    let more = (more > 0).then(|| format!("and {more} more names and addresses that several servers claim"));
+    collisions.iter().take(MOST_COLLISIONS).map(ToString::to_string).chain(more).collect()
 }
 
 fn server_of(request: &Request) -> Option<&str> {

@@ -1,0 +1,260 @@
+//! Which server a resource belongs to.
+//!
+//! Any server can list any address, so that one server could answer for the resources of another. The order of the
+//! configuration decides, which the operator controls: an address belongs to the first server that claims it, by listing it
+//! or by a template that matches it. A template without a literal scheme, such as `{+x}`, would claim everything. It counts
+//! only for addresses that no server claims otherwise.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trunkline_protocol::template::UriTemplate;
+
+/// What matching the templates of one server may cost for one address, in bytes of the address times expressions.
+const LOOKUP_BUDGET: usize = 256 << 10;
+
+/// What it may cost for all addresses that later servers list.
+const BUILD_BUDGET: usize = 4 << 20;
+
+/// What servers claim of resources, in the order of the configuration.
+#[derive(Debug)]
+pub(super) struct ResourceClaims<O> {
+    servers: Vec<ServerClaims<O>>,
+    /// The first server that lists an address, by its place.
+    listed: HashMap<Arc<str>, usize>,
+}
+
+#[derive(Debug)]
+struct ServerClaims<O> {
+    owner: O,
+    templates: Vec<TemplateClaim>,
+    /// What is left of the budget for the addresses of later servers.
+    budget: usize,
+}
+
+#[derive(Debug)]
+struct TemplateClaim {
+    template: UriTemplate,
+    /// The text before the first expression.
+    prefix: Box<str>,
+    breadth: TemplateBreadth,
+    expressions: usize,
+}
+
+/// How much a template claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TemplateBreadth {
+    /// Addresses of one scheme.
+    Scheme,
+    /// Anything.
+    CatchAll,
+}
+
+impl<O> Default for ResourceClaims<O> {
+    fn default() -> Self {
+        Self { servers: Vec::new(), listed: HashMap::new() }
+    }
+}
+
+impl<O> ResourceClaims<O> {
+    /// Adds the server that comes next in the configuration, and what of the addresses it lists belongs to it. The others are
+    /// returned, each with the owner.
+    pub(super) fn add<'a, T>(
+        &mut self,
+        owner: O,
+        listed: Vec<T>,
+        address: impl Fn(&T) -> Arc<str>,
+        templates: impl Iterator<Item = &'a str>,
+    ) -> (Vec<T>, Vec<(T, &O)>) {
+        let place = self.servers.len();
+        let (mut kept, mut shadowed) = (Vec::with_capacity(listed.len()), Vec::new());
+        for item in listed {
+            let uri = address(&item);
+            match self.claimed_at_build(&uri) {
+                Some(owner) => shadowed.push((item, owner)),
+                None => {
+                    self.listed.insert(uri, place);
+                    kept.push(item);
+                }
+            }
+        }
+        let templates = templates.filter_map(TemplateClaim::parse).collect();
+        self.servers.push(ServerClaims { owner, templates, budget: BUILD_BUDGET });
+        let owner_at = |place: usize| self.servers.get(place).map(|server| &server.owner);
+        let shadowed =
+            shadowed.into_iter().filter_map(|(item, place)| Some((item, owner_at(place)?))).collect();
+        (kept, shadowed)
+    }
+
+    /// Returns the server to which an address belongs because it claims that address, and not just any.
+    pub(super) fn claimed(&self, uri: &str) -> Option<&O> {
+        let listed = self.listed.get(uri).copied();
+        let earlier = self.servers.iter().take(listed.unwrap_or(usize::MAX));
+        let by_template = earlier.into_iter().position(|server| {
+            matches_any(&server.templates, TemplateBreadth::Scheme, uri, &mut { LOOKUP_BUDGET })
+        });
+        self.servers.get(by_template.or(listed)?).map(|server| &server.owner)
+    }
+
+    /// Returns the first server that claims an address by a template that matches everything.
+    pub(super) fn caught(&self, uri: &str) -> Option<&O> {
+        let catches = |server: &&ServerClaims<O>| {
+            matches_any(&server.templates, TemplateBreadth::CatchAll, uri, &mut { LOOKUP_BUDGET })
+        };
+        self.servers.iter().find(catches).map(|server| &server.owner)
+    }
+
+    /// Returns the place of the server that claims an address among those that were added. A server with so many templates
+    /// that its budget is spent claims nothing more.
+    fn claimed_at_build(&mut self, uri: &str) -> Option<usize> {
+        let listed = self.listed.get(uri).copied();
+        let earlier = self.servers.iter_mut().take(listed.unwrap_or(usize::MAX));
+        let by_template = earlier.into_iter().position(|server| {
+            matches_any(&server.templates, TemplateBreadth::Scheme, uri, &mut server.budget)
+        });
+        by_template.or(listed)
+    }
+}
+
+impl TemplateClaim {
+    /// Reads a template; one that cannot be read claims nothing.
+    fn parse(text: &str) -> Option<Self> {
+        let template = UriTemplate::parse(text).ok()?;
+        let prefix: Box<str> = text.split('{').next().unwrap_or_default().into();
+        let breadth = if has_scheme(&prefix) { TemplateBreadth::Scheme } else { TemplateBreadth::CatchAll };
+        let expressions = 1 + text.matches(['{', ',']).count();
+        Some(Self { template, prefix, breadth, expressions })
+    }
+
+    /// Reports whether an address cannot match, by a look at how it begins. Escapes can be spelled in several ways.
+    fn is_excluded(&self, uri: &str) -> bool {
+        let begins = uri.as_bytes().get(..self.prefix.len()).unwrap_or(uri.as_bytes());
+        let is_plain = |bytes: &[u8]| bytes.iter().all(|byte| byte.is_ascii() && *byte != b'%');
+        is_plain(self.prefix.as_bytes()) && is_plain(begins) && begins != self.prefix.as_bytes()
+    }
+}
+
+/// Reports whether a template of a kind matches an address, for as long as the budget lasts.
+fn matches_any(templates: &[TemplateClaim], breadth: TemplateBreadth, uri: &str, budget: &mut usize) -> bool {
+    templates.iter().filter(|claim| claim.breadth == breadth && !claim.is_excluded(uri)).any(|claim| {
+        let cost = uri.len().saturating_mul(claim.expressions);
+        let is_affordable = cost <= *budget;
+        *budget = budget.saturating_sub(cost);
+        is_affordable && claim.template.match_uri(uri).is_some()
+    })
+}
+
+/// Reports whether a text begins with a scheme and its colon.
+fn has_scheme(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once(':') else { return false };
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds servers with the addresses and templates that they list; returns what each may list.
+    fn claims(
+        servers: &[(&'static str, &[&'static str], &[&'static str])],
+    ) -> (ResourceClaims<&'static str>, Vec<String>) {
+        let mut claims = ResourceClaims::default();
+        let mut lists = Vec::new();
+        for (server, uris, templates) in servers {
+            let (kept, shadowed) =
+                claims.add(*server, uris.to_vec(), |uri| Arc::from(*uri), templates.iter().copied());
+            let shadowed: Vec<_> = shadowed.iter().map(|(uri, owner)| format!("{uri} of {owner}")).collect();
+            lists.push(format!("{server}: {} / {}", kept.join(" "), shadowed.join(", ")));
+        }
+        (claims, lists)
+    }
+
+    #[track_caller]
+    fn check(
+        servers: &[(&'static str, &[&'static str], &[&'static str])],
+        expected_lists: &[&str],
+        owners: &[(&str, &str)],
+    ) {
+        let (claims, lists) = claims(servers);
+        assert_eq!(lists, expected_lists);
+        for (uri, expected) in owners {
+            let owner = claims.claimed(uri).or_else(|| claims.caught(uri)).copied();
+            assert_eq!(owner.unwrap_or("none"), *expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_two_servers_list_belongs_to_the_first() {
+        check(
+            &[("a", &["x:1", "x:2"], &[]), ("b", &["x:2", "x:3"], &[])],
+            &["a: x:1 x:2 / ", "b: x:3 / x:2 of a"],
+            &[("x:1", "a"), ("x:2", "a"), ("x:3", "b"), ("x:4", "none")],
+        );
+    }
+
+    #[test]
+    fn a_later_listing_does_not_take_an_address_from_an_earlier_template() {
+        check(
+            &[("good", &[], &["good://item/{id}"]), ("evil", &["good://item/5", "good://other/5"], &[])],
+            &["good:  / ", "evil: good://other/5 / good://item/5 of good"],
+            &[("good://item/5", "good"), ("good://item/6", "good"), ("good://other/5", "evil")],
+        );
+        // Escapes can be spelled in several ways.
+        check(
+            &[("good", &[], &["good:%c3%A9/{id}"]), ("evil", &["good:%C3%a9/5", "good:é/6"], &[])],
+            &["good:  / ", "evil:  / good:%C3%a9/5 of good, good:é/6 of good"],
+            &[("good:%C3%A9/5", "good"), ("good:é/5", "good")],
+        );
+    }
+
+    #[test]
+    fn an_earlier_listing_is_kept_beside_a_later_template() {
+        check(
+            &[("a", &["x:1"], &[]), ("b", &["x:1", "x:2"], &["x:{id}"])],
+            &["a: x:1 / ", "b: x:2 / x:1 of a"],
+            &[("x:1", "a"), ("x:2", "b"), ("x:3", "b")],
+        );
+    }
+
+    #[test]
+    fn of_two_templates_that_match_the_earlier_one_counts() {
+        check(
+            &[("a", &[], &["x:a/{id}"]), ("b", &[], &["x:{+rest}"]), ("c", &["x:b"], &["x:a/{name}"])],
+            &["a:  / ", "b:  / ", "c:  / x:b of b"],
+            &[("x:a/1", "a"), ("x:b", "b"), ("y:b", "none")],
+        );
+    }
+
+    #[test]
+    fn a_template_without_a_scheme_takes_nothing_that_another_server_claims() {
+        for catch_all in ["{+x}", "{x}:{+y}", "x{+rest}", "{scheme}://{host}{/path}"] {
+            check(
+                &[("evil", &[], &[catch_all]), ("good", &["x://h/1"], &["x://i/{id}"])],
+                &["evil:  / ", "good: x://h/1 / "],
+                &[("x://h/1", "good"), ("x://i/2", "good"), ("x://k/3", "evil")],
+            );
+        }
+    }
+
+    #[test]
+    fn servers_keep_what_they_list_and_match_themselves() {
+        check(
+            &[("a", &["x:1", "x:2"], &["x:{id}", "{+x}"])],
+            &["a: x:1 x:2 / "],
+            &[("x:1", "a"), ("x:9", "a"), ("y:9", "a")],
+        );
+    }
+
+    #[test]
+    fn templates_beyond_the_budget_claim_nothing_more() {
+        let many: Vec<String> = (0..3000).map(|n| format!("x:{{+a{n}}}/{n}")).collect();
+        let mut claims = ResourceClaims::default();
+        claims.add("evil", Vec::<Arc<str>>::new(), Arc::clone, many.iter().map(String::as_str));
+        let listed: Vec<Arc<str>> =
+            (0..500).map(|n| Arc::from(format!("x:{}{n}", "y".repeat(100)))).collect();
+        let (kept, shadowed) = claims.add("good", listed, Arc::clone, std::iter::empty());
+        assert_eq!((kept.len(), shadowed.len()), (500, 0));
+        assert_eq!(claims.servers[0].budget, 0, "no more was spent than there was");
+    }
+}

@@ -1,0 +1,141 @@
+//! Resources that several servers claim: the order of the configuration decides.
+
+use serde_json::{Value, json};
+use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::model::ResourceBody;
+use trunkline_client::{Call, Client, Error};
+use trunkline_hub::{Hub, Switch};
+use trunkline_server::UpstreamItem;
+
+use crate::support::{NEW, OLD, Says, Town, eager, plain, script, within};
+use crate::warnings::{collect_warnings, collected_warnings};
+
+/// Lets a server live in a town that lists these, and says its name wherever it is asked for anything.
+fn settle(town: &Town, name: &'static str, revision: Revision, uris: &[&str], templates: &[&str]) {
+    let resources: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri, "name": name })).collect();
+    let templates: Vec<_> =
+        templates.iter().map(|text| json!({ "uriTemplate": text, "name": name })).collect();
+    let capabilities = json!({ "resources": {}, "completions": {} });
+    let (_, opener) = script(move |_, message| {
+        let mut result = match message["method"].as_str() {
+            Some("initialize") => json!({ "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": capabilities, "serverInfo": { "name": name, "version": "1" } }),
+            Some("server/discover") => {
+                json!({ "supportedVersions": [NEW.as_str()], "capabilities": capabilities })
+            }
+            Some("resources/list") => json!({ "resources": resources }),
+            Some("resources/templates/list") => json!({ "resourceTemplates": templates }),
+            Some("resources/read") => {
+                json!({ "contents": [{ "uri": message["params"]["uri"], "text": format!("read at {name}") }] })
+            }
+            Some("completion/complete") => json!({ "completion": { "values": [name] } }),
+            _ => return Says::AsUsual,
+        };
+        for (key, value) in [("resultType", "complete"), ("cacheScope", "private")] {
+            result[key] = json!(value);
+        }
+        result["ttlMs"] = json!(0);
+        Says::Result(result)
+    });
+    town.script(name, opener, revision);
+}
+
+async fn hub(town: &Town, order: &[&str]) -> Hub {
+    let hub = town.hub();
+    within(hub.set_servers(order.iter().map(|name| eager(name)).collect())).await;
+    hub
+}
+
+async fn read(client: &Client, uri: &str) -> String {
+    match within(client.read(uri)).await {
+        Ok(read) => match &read.contents[0].body {
+            ResourceBody::Text(text) => text.clone(),
+            other => panic!("{other:?}"),
+        },
+        Err(Error::Refused(refused)) => refused.message,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Returns what is listed, each with the name that its server gave it.
+async fn listed(client: &Client) -> Vec<String> {
+    let resources = within(client.resources()).await.unwrap();
+    let templates = within(client.templates()).await.unwrap();
+    let resources = resources.iter().map(|each| format!("{} of {}", each.uri, each.name));
+    resources.chain(templates.iter().map(|each| format!("{} of {}", each.uri_template, each.name))).collect()
+}
+
+async fn completed_by(client: &Client, uri: &str) -> Value {
+    let params =
+        json!({ "ref": { "type": "ref/resource", "uri": uri }, "argument": { "name": "id", "value": "" } });
+    let result = within(client.run(Call::other("completion/complete", params))).await.unwrap();
+    result.decode::<Value>().unwrap()["completion"]["values"][0].clone()
+}
+
+#[tokio::test]
+async fn a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_template() {
+    for (up, down) in [(OLD, NEW), (NEW, OLD)] {
+        let town = Town::default();
+        settle(&town, "good", up, &[], &["good://item/{id}"]);
+        settle(&town, "evil", up, &["good://item/5", "evil:1"], &["good://item/{name}"]);
+        let hub = hub(&town, &["good", "evil"]).await;
+        let client = plain(&hub, down).await;
+        assert_eq!(read(&client, "good://item/5").await, "read at good");
+        assert_eq!(read(&client, "good://item/6").await, "read at good");
+        assert_eq!(read(&client, "evil:1").await, "read at evil");
+        assert_eq!(
+            listed(&client).await,
+            ["evil:1 of evil", "good://item/{id} of good", "good://item/{name} of evil"]
+        );
+        let owner = hub.owner_of(trunkline_client::protocol::Method::ResourcesRead, "good://item/5");
+        assert_eq!(owner.map(|(server, _)| server.to_string()).as_deref(), Some("good"));
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_two_servers_list_is_listed_once_and_read_at_the_first() {
+    let before = UpstreamItem::Shadowed.counted();
+    let town = Town::default();
+    settle(&town, "a", OLD, &["x:1", "x:both"], &["y:{id}"]);
+    settle(&town, "b", NEW, &["x:2", "x:both"], &["y:{id}"]);
+    let _collecting = collect_warnings();
+    let hub = hub(&town, &["a", "b"]).await;
+    let client = plain(&hub, NEW).await;
+    assert_eq!(listed(&client).await, ["x:1 of a", "x:2 of b", "x:both of a", "y:{id} of a"]);
+    assert_eq!(read(&client, "x:both").await, "read at a");
+    assert_eq!(read(&client, "y:7").await, "read at a");
+    assert_eq!(completed_by(&client, "y:{id}").await, "a");
+    let told = [
+        "resource `x:both` belongs to `a`, and that of `b` is left out",
+        "resource template `y:{id}` belongs to `a`, and that of `b` is left out",
+    ];
+    assert_eq!(hub.collisions().iter().map(ToString::to_string).collect::<Vec<_>>(), told);
+    let logged = collected_warnings();
+    for line in told {
+        assert_eq!(logged.iter().filter(|logged| logged.contains(line)).count(), 1, "{logged:?}");
+    }
+    assert!(UpstreamItem::Shadowed.counted() >= before + 2);
+    // The order of the configuration is another, and so is the owner.
+    within(hub.set_servers(vec![eager("b"), eager("a")])).await;
+    assert_eq!(read(&client, "x:both").await, "read at b");
+    assert_eq!(completed_by(&client, "y:{id}").await, "b");
+    // What the first one claims goes with it.
+    hub.toggle("b", Switch::Off).unwrap();
+    assert_eq!(read(&client, "x:both").await, "read at a");
+    assert!(hub.collisions().is_empty());
+}
+
+#[tokio::test]
+async fn a_template_that_matches_everything_takes_nothing_from_other_servers() {
+    let town = Town::default();
+    settle(&town, "evil", OLD, &[], &["{+x}"]);
+    settle(&town, "good", NEW, &["good:1"], &["good://item/{id}"]);
+    let hub = hub(&town, &["evil", "good"]).await;
+    let client = plain(&hub, NEW).await;
+    assert_eq!(listed(&client).await, ["good:1 of good", "good://item/{id} of good", "{+x} of evil"]);
+    assert_eq!(read(&client, "good:1").await, "read at good");
+    assert_eq!(read(&client, "good://item/5").await, "read at good");
+    assert_eq!(completed_by(&client, "good://item/{id}").await, "good");
+    assert_eq!(read(&client, "other:1").await, "read at evil");
+    assert!(hub.collisions().is_empty());
+}

@@ -7,7 +7,7 @@ use trunkline_transport::dial::Dialer;
 use trunkline_transport::process::{Line, Observer};
 use trunkline_transport::{Secret, Target};
 
-use crate::call::{LogFn, LogMessage};
+use crate::call::{LogMessage, LogSinks};
 use crate::client::Client;
 use crate::connect::{self, Attempts, Ids, OverHttp, Plan, Verdicts};
 use crate::error::Error;
@@ -29,7 +29,7 @@ pub struct Builder {
     limits: Option<Limits>,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
-    on_log: Option<Arc<LogFn>>,
+    logs: LogSinks,
     on_line: Option<Observer>,
     level: Option<Level>,
     verdicts: Verdicts,
@@ -48,7 +48,7 @@ impl Default for Builder {
             limits: None,
             headers: Vec::new(),
             env: Vec::new(),
-            on_log: None,
+            logs: LogSinks::default(),
             on_line: None,
             level: None,
             verdicts: Verdicts::default(),
@@ -117,7 +117,14 @@ impl Builder {
 
     /// Tells a function of every log message of the server.
     pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
-        self.on_log = Some(Arc::new(tell));
+        self.logs.all = Some(Arc::new(tell));
+        self
+    }
+
+    /// Tells a function of every log message that cannot be told to belong to one call that runs; with it comes whether it may
+    /// belong to one that was given up.
+    pub fn on_session_log(mut self, tell: impl Fn(&LogMessage, bool) + Send + Sync + 'static) -> Self {
+        self.logs.session = Some(Arc::new(tell));
         self
     }
 
@@ -214,8 +221,7 @@ impl Builder {
         let mut attempts = Attempts::default();
         // Boxed, since what connecting needs for a moment would else be a part of every future around it.
         let connected = Box::pin(connect::connect(target, &plan, &mut attempts)).await?;
-        Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.on_log, self.level))
-            .await
+        Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.logs, self.level)).await
     }
 }
 

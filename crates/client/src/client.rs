@@ -16,7 +16,7 @@ use trunkline_transport::Target;
 
 use crate::builder::Builder;
 use crate::cache::{Cache, Key};
-use crate::call::{Alarms, Call, Calling, Completion, LogFn, LogMessage, Outcome, Round, Step};
+use crate::call::{Alarms, Call, Calling, Completion, LogMessage, LogSinks, Outcome, Round, Step};
 use crate::carrier::Carrier;
 use crate::connect::{Attempt, Connected, Plan};
 use crate::edge::Edge;
@@ -87,7 +87,7 @@ pub(crate) struct Inner {
     pub(crate) changes: Changes,
     pub(crate) adopted: Adopted,
     pub(crate) alarms: Alarms,
-    on_log: Option<Arc<LogFn>>,
+    logs: LogSinks,
     /// The level that requests ask for, as its place among the levels and one more; zero for none.
     level: AtomicU8,
     /// Held while a session is opened again, so that many lost requests open one.
@@ -124,7 +124,7 @@ impl Client {
         attempts: Vec<Attempt>,
         plan: Plan,
         input: Arc<dyn InputHandler>,
-        on_log: Option<Arc<LogFn>>,
+        logs: LogSinks,
         level: Option<Level>,
     ) -> Result<Self, Error> {
         let Connected { carrier, edge, described, aside, transport } = connected;
@@ -147,7 +147,7 @@ impl Client {
             changes: Changes::default(),
             adopted: Adopted::default(),
             alarms: Alarms::default(),
-            on_log,
+            logs,
             level: AtomicU8::new(0),
             reopening: tokio::sync::Mutex::default(),
             listener: Mutex::default(),
@@ -302,6 +302,12 @@ impl Client {
         self.inner.run(&call, given).await
     }
 
+    /// Returns how many calls were given up that the server has not answered yet, and within which it may still ask something
+    /// where nothing says to which call a question belongs. As long as there are any, the next question may be theirs.
+    pub fn abandoned_calls(&self) -> usize {
+        self.inner.carrier.abandoned()
+    }
+
     /// Reports whether the connection is gone for good.
     pub fn is_closed(&self) -> bool {
         self.inner.carrier.is_over()
@@ -341,7 +347,7 @@ impl fmt::Debug for Client {
 impl Inner {
     /// Tells whoever wants to know of a log message.
     pub(crate) fn log(&self, message: &LogMessage) {
-        if let Some(tell) = &self.on_log {
+        if let Some(tell) = &self.logs.all {
             tell(message);
         }
     }
@@ -351,6 +357,9 @@ impl Inner {
         if notice.method == "notifications/message" {
             if let Some(message) = LogMessage::read(notice) {
                 self.log(&message);
+                if let Some(tell) = &self.logs.session {
+                    tell(&message, self.carrier.abandoned() > 0);
+                }
             }
         } else if notice.method == "notifications/elicitation/complete" {
             if let Some(id) = notice.params.get("elicitationId").and_then(Raw::as_text) {

@@ -24,9 +24,13 @@ pub struct HubLimits {
     pub text_bytes: usize,
     /// The time between two looks at the lists of a server that says that they change all the time. Default 250 ms.
     pub refresh_after: Duration,
-    /// Connections, and so processes, of one server. Default 32; beyond it the one that was unused for longest is ended,
-    /// and if all are in use, calls that need another are refused. Those who only watch resources have half of them.
+    /// Connections, and so processes, of one server. Default 32; beyond it one that is unused is ended, of the client that
+    /// has most of them, and if all are in use, calls that need another wait, each client in turn, for
+    /// [`HubLimits::wait_for_restart`]. Those who only watch resources have half of them.
     pub connections_per_server: usize,
+    /// How long a call that may be asked something waits for a connection which carries another such call, before a further
+    /// one is made for it. Default 500 ms.
+    pub grow_after: Duration,
     /// How long a program, or the connection of one caller alone, may be unused before it is ended, unless its configuration
     /// says. Default 10 minutes.
     pub idle: Duration,
@@ -36,7 +40,8 @@ pub struct HubLimits {
     pub restart_at_most: Duration,
     /// How long a server has to be well before its failures are forgotten. Default 60 s.
     pub healthy_after: Duration,
-    /// How long a call waits for a server that is about to be started again. Default 5 s; beyond it the call is refused.
+    /// How long a call waits for a server that is about to be started again, or for a connection that is in use. Default 5 s;
+    /// beyond it the call is refused.
     pub wait_for_restart: Duration,
     /// How long calls of a server that is removed, replaced or disconnected may take to finish. Default 3 s.
     pub drain_within: Duration,
@@ -69,6 +74,7 @@ impl Default for HubLimits {
             text_bytes: 64 << 10,
             refresh_after: Duration::from_millis(250),
             connections_per_server: 32,
+            grow_after: Duration::from_millis(500),
             idle: Duration::from_secs(600),
             restart_after: Duration::from_millis(250),
             restart_at_most: Duration::from_secs(60),

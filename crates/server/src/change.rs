@@ -27,6 +27,15 @@ pub struct Listener {
     pub principal: Principal,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
+    /// The connection or stream over which it listens, where there is no session.
+    pub connection: Option<SessionId>,
+}
+
+impl Listener {
+    /// Returns what tells it from others for as long as it listens: its session, or else its connection or stream.
+    pub fn client_id(&self) -> Option<SessionId> {
+        self.session.or(self.connection)
+    }
 }
 
 /// What a subscriber wants to be told of.

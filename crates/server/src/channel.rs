@@ -33,7 +33,7 @@ use self::room::{Held, begins_a_call};
 use crate::change::Subscription;
 use crate::core::Core;
 use crate::edge::legacy::{self, Carriage, LiveSession};
-use crate::edge::modern::{self, Listen};
+use crate::edge::modern::{self, Listen, Sender};
 use crate::edge::{Event, id_in_use};
 use crate::env::Env;
 use crate::metrics::process;
@@ -57,6 +57,8 @@ const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
 pub(crate) struct ChannelServer<C> {
     core: Arc<Core>,
     principal: Principal,
+    /// What tells its client from others that are of no session.
+    id: SessionId,
     env: Env,
     channel: C,
     session: Option<Arc<LiveSession>>,
@@ -97,6 +99,7 @@ impl<C: Channel> ChannelServer<C> {
         Self {
             core,
             principal,
+            id: SessionId::random(),
             env,
             channel,
             session: None,
@@ -265,7 +268,8 @@ impl<C: Channel> ChannelServer<C> {
         match era::admit(&request, None, self.core.revisions) {
             Ok(admitted) => {
                 let (principal, env) = (self.principal.clone(), self.env.clone());
-                let begun = modern::begin(&self.core, request, admitted, principal, env);
+                let sender = Sender { principal, connection: Some(self.id), env };
+                let begun = modern::begin(&self.core, request, admitted, sender);
                 let begun = match reserved {
                     Some(reserved) => begun.keep(reserved),
                     None => begun,

@@ -26,6 +26,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         client: None,
         request_id: None,
         session: None,
+        connection: None,
         bag: None,
         log_level: None,
         progress_token: None,

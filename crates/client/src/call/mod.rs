@@ -14,7 +14,7 @@ pub(crate) use self::alarms::Alarms;
 pub use self::calling::Calling;
 pub use self::completion::Completion;
 pub use self::note::{LogMessage, Progress};
-pub(crate) use self::observer::LogFn;
+pub(crate) use self::observer::LogSinks;
 pub use self::observer::Observer;
 pub use self::outcome::{Answers, Continuation, Outcome, Round};
 pub use self::request::Call;

@@ -32,7 +32,17 @@ struct Functions {
 }
 
 type ProgressFn = dyn Fn(&Progress) + Send + Sync;
-pub(crate) type LogFn = dyn Fn(&LogMessage) + Send + Sync;
+type LogFn = dyn Fn(&LogMessage) + Send + Sync;
+type SessionLogFn = dyn Fn(&LogMessage, bool) + Send + Sync;
+
+/// The functions that are told of the log messages of a whole connection.
+#[derive(Clone, Default)]
+pub(crate) struct LogSinks {
+    /// Of every one.
+    pub(crate) all: Option<Arc<LogFn>>,
+    /// Of those that cannot be told to belong to one call.
+    pub(crate) session: Option<Arc<SessionLogFn>>,
+}
 
 impl Observers {
     pub(crate) fn on_progress(&mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) {

@@ -7,6 +7,7 @@ use trunkline_protocol::{ByteString, Level, Members, Method, Raw, meta};
 
 use super::observer::Observers;
 use super::{Answers, Completion, Continuation, LogMessage, Observer, Progress};
+use crate::carrier::Answerer;
 
 /// One request to a server, whatever its era.
 ///
@@ -29,6 +30,8 @@ pub struct Call {
     pub(crate) given: Option<Box<Given>>,
     /// Whether questions that come right after another are waited for, so that they are given out together.
     pub(crate) gathers: bool,
+    /// Who made it, of several callers of one client.
+    pub(crate) caller: u64,
     /// Whether a session that the server forgot is opened again for it.
     pub(crate) may_reopen: bool,
     /// What is wrong with it, which its caller hears instead of an answer.
@@ -119,6 +122,7 @@ impl Call {
             observers: Observers::default(),
             given: None,
             gathers: false,
+            caller: 0,
             may_reopen: true,
             fault: None,
         }
@@ -185,6 +189,16 @@ impl Call {
         self
     }
 
+    /// Says which of several callers of one client makes the call, by a number. Without it all are the same.
+    ///
+    /// Where nothing says to which call a question belongs, it is given to a [step](crate::Client::step) only if no other
+    /// caller could have caused it; if one could, it is not given to any of them, and the client's
+    /// [`InputHandler`](crate::InputHandler) is asked as if no call were running.
+    pub fn caller(mut self, number: u64) -> Self {
+        self.caller = number;
+        self
+    }
+
     /// Tells somebody of everything that the server says while it works.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.set(observer);
@@ -212,6 +226,18 @@ impl Call {
 
     pub(crate) fn may_ask(&self) -> bool {
         self.known.is_some_and(Method::may_ask)
+    }
+
+    /// Returns who answers what the server asks within the call, given what is declared for it.
+    pub(crate) fn answerer(&self, declared: &ClientCapabilities) -> Answerer {
+        let can_be_asked = declared.form() || declared.url() || declared.sampling() || declared.roots();
+        match (self.may_ask(), can_be_asked, self.gathers) {
+            (false, ..) => Answerer::None,
+            (true, false, _) => Answerer::Undeclared,
+            (true, true, false) => Answerer::Handler,
+            // The caller of a step is given the questions itself.
+            (true, true, true) => Answerer::Caller(self.caller),
+        }
     }
 
     /// Progress is asked for wherever work is done: it also tells that the server is alive.

@@ -73,8 +73,12 @@ impl Inner {
         let (mut reopened, mut refreshed) = (false, false);
         loop {
             let session = self.session.load_full();
-            let extras =
-                Extras { brought: brought.as_deref(), params: self.tools.headers(call), level: self.level() };
+            let extras = Extras {
+                brought: brought.as_deref(),
+                params: self.tools.headers(call),
+                level: self.level(),
+                answerer: call.answerer(self.capabilities_of(call)),
+            };
             session.edge.check(call)?;
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let exchange = self.carrier.request(outgoing);

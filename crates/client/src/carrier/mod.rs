@@ -17,7 +17,7 @@ pub(crate) use self::asked::Asked;
 pub(crate) use self::channel::{ChannelCarrier, ChannelLimits};
 pub(crate) use self::exchange::{Arrived, Exchange, Loss, LossKind, Reach};
 pub(crate) use self::http::{Headers, HttpCarrier, HttpLimits, SsePair, refusal};
-pub(crate) use self::outgoing::{Mirror, Outgoing, Posted};
+pub(crate) use self::outgoing::{Answerer, Mirror, Outgoing, Posted};
 
 /// Carries requests to one server, and everything that the server says back.
 ///
@@ -34,6 +34,12 @@ pub(crate) trait Carrier: Send + Sync + 'static {
     ///
     /// The future is ready once the message is on its way; an answer that cannot be sent is a loss.
     fn post(&self, posted: Posted) -> BoxFuture<'static, Result<(), Loss>>;
+
+    /// Returns how many requests were given up within which the server may still ask something, where nothing says to which
+    /// request a question belongs.
+    fn abandoned(&self) -> usize {
+        0
+    }
 
     /// Ends the connection in an orderly way: sessions are deleted, processes are asked to end and waited for.
     fn close(&self) -> BoxFuture<'static, ()>;

@@ -11,8 +11,31 @@ pub(crate) struct Outgoing {
     pub(crate) body: String,
     /// What HTTP headers repeat of it; channels have none.
     pub(crate) mirror: Mirror,
-    /// Whether the server may ask something within it, so that a question without a stream of its own may belong here.
-    pub(crate) may_ask: bool,
+    /// Who answers what the server asks within it by a request of its own.
+    pub(crate) answerer: Answerer,
+}
+
+/// Who answers what a server asks by requests of its own while it works on a request.
+///
+/// Over a channel nothing says to which request a question belongs, so that this decides where it can be put at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answerer {
+    /// The server has nothing to ask because of it.
+    #[default]
+    None,
+    /// Nothing was declared that can be asked, so that a question is refused.
+    Undeclared,
+    /// The input handler of the client, whichever request it is.
+    Handler,
+    /// One of several callers, by its number.
+    Caller(u64),
+}
+
+impl Answerer {
+    /// Reports whether a question can be put at all.
+    pub(crate) fn answers(self) -> bool {
+        matches!(self, Self::Handler | Self::Caller(_))
+    }
 }
 
 /// A notification or an answer on its way out, already written.
@@ -53,7 +76,7 @@ impl Outgoing {
     /// Reports whether the server may want to say something because of it that belongs to no request, and that nobody would
     /// hear who does not listen yet.
     pub(crate) fn needs_listener(&self) -> bool {
-        self.may_ask || self.method == Method::ResourcesSubscribe.as_str()
+        self.answerer != Answerer::None || self.method == Method::ResourcesSubscribe.as_str()
     }
 
     /// Reports whether dropping the exchange may be told to the server: a handshake cannot be cancelled, and a server that

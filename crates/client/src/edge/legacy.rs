@@ -8,9 +8,9 @@ use trunkline_protocol::{
     Era, Id, Level, Method, Raw, Refusal, Request, Revision, Writer, emit, error_code, meta, shorten,
 };
 
-use super::{Asked, Settled};
+use super::{Asked, Extras, Settled};
 use crate::call::{Brought, Call, Said};
-use crate::carrier::{Mirror, Outgoing, Posted};
+use crate::carrier::{Answerer, Mirror, Outgoing, Posted};
 use crate::connect::Described;
 use crate::error::{Error, Refused};
 
@@ -29,10 +29,10 @@ impl Legacy {
         self.revision
     }
 
-    pub(super) fn write(&self, id: u64, call: &Call, brought: Option<&Brought>) -> Result<Outgoing, Error> {
+    pub(super) fn write(&self, id: u64, call: &Call, extras: &Extras<'_>) -> Result<Outgoing, Error> {
         // The only call that is made again here is one whose pages were to be visited first. Answers that nobody asked for
         // have no place in a session.
-        if let Some(Brought::Asked(_, said)) = brought {
+        if let Some(Brought::Asked(_, said)) = extras.brought {
             check_agreed(said)?;
         }
         let (wants_progress, dialect) = (call.wants_progress(), Dialect::of(self.revision));
@@ -56,7 +56,7 @@ impl Legacy {
             writer.close_object();
         });
         let mirror = Mirror::Version(self.revision);
-        Ok(Outgoing { id, method: call.method.clone(), body, mirror, may_ask: call.may_ask() })
+        Ok(Outgoing { id, method: call.method.clone(), body, mirror, answerer: extras.answerer })
     }
 
     pub(super) fn roots_changed(&self) -> Posted {
@@ -194,7 +194,7 @@ pub(crate) fn initialize(
         identity.write(Dialect::of(revision), writer);
         writer.close_object();
     });
-    Outgoing { id, method: method.into(), body, mirror: Mirror::Nothing, may_ask: false }
+    Outgoing { id, method: method.into(), body, mirror: Mirror::Nothing, answerer: Answerer::None }
 }
 
 /// Writes the notification that the session is open.

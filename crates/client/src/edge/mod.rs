@@ -12,7 +12,7 @@ use trunkline_protocol::{Id, Level, Method, Raw, Refusal, Request, Revision};
 pub(crate) use self::legacy::Legacy;
 pub(crate) use self::modern::Modern;
 use crate::call::{Brought, Call};
-use crate::carrier::{Outgoing, Posted};
+use crate::carrier::{Answerer, Outgoing, Posted};
 use crate::error::Error;
 use crate::subscribe::Watch;
 
@@ -41,6 +41,8 @@ pub(crate) struct Extras<'a> {
     pub(crate) params: Vec<(String, String)>,
     /// The log level to ask for where the call says none.
     pub(crate) level: Option<Level>,
+    /// Who answers what the server asks within it.
+    pub(crate) answerer: Answerer,
 }
 
 /// A question, or the refusal that whoever asked gets, with the question if only its capability was not declared.
@@ -81,7 +83,7 @@ impl Edge {
     /// An answer cannot be said, or was refused where that ends the call.
     pub(crate) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {
         match self {
-            Self::Legacy(legacy) => legacy.write(id, call, extras.brought),
+            Self::Legacy(legacy) => legacy.write(id, call, &extras),
             Self::Modern(modern) => modern.write(id, call, extras),
         }
     }

@@ -6,7 +6,7 @@ use trunkline_protocol::{Members, Method, Raw, Revision, Writer, emit, meta, sho
 
 use super::{Extras, Settled};
 use crate::call::{Answers, Brought, Call, Said};
-use crate::carrier::{Mirror, Outgoing};
+use crate::carrier::{Answerer, Mirror, Outgoing};
 use crate::connect::Described;
 use crate::error::{Error, Refused};
 use crate::subscribe::Watch;
@@ -66,7 +66,7 @@ impl Modern {
         });
         let mirror =
             Mirror::Whole { revision: self.revision, name: call.mirrored_name(), params: extras.params };
-        Ok(Outgoing { id, method: call.method.clone(), body, mirror, may_ask: false })
+        Ok(Outgoing { id, method: call.method.clone(), body, mirror, answerer: Answerer::None })
     }
 
     fn write_meta(&self, id: u64, call: &Call, extras: &Extras<'_>, writer: &mut Writer) {

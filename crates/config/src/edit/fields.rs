@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::duration::Length;
-use crate::server::{Attribution, Pattern, Program, Reach, ServerConfig, Share, Start, Wire};
+use crate::server::{Pattern, Program, Reach, ServerConfig, Share, Start, Wire};
 use crate::text::Text;
 
 /// One thing that is said of a server.
@@ -44,7 +44,6 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<Field> {
     say("start", word(server.start.as_str(), server.start == Start::default()));
     say("idle", server.idle.map(|time| Value::Text(Length(time).to_string())));
     say("share", word(server.share.as_str(), server.share == Share::default()));
-    say("attribution", word(server.attribution.as_str(), server.attribution == Attribution::default()));
     say("tools.allow", list(server.tools.allow.iter().map(Pattern::as_str)));
     say("tools.deny", list(server.tools.deny.iter().map(Pattern::as_str)));
     say("tools.rename", plain_table(&server.tools.rename));

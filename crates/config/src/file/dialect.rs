@@ -1,7 +1,7 @@
 //! The dialects of `mcp.json`: what the clients call the same things, brought into our form.
 
 use crate::node::{Entry, Kind, Node};
-use crate::server::Wire;
+use crate::server::{Wire, without_effect};
 
 /// Something in a client's file that has no effect here, with its place.
 pub(super) struct Remark {
@@ -59,6 +59,21 @@ pub(super) fn remarks_on_root(root: &Node) -> Vec<Remark> {
     remarks
 }
 
+/// Names what a server of `trunkline.toml` has of earlier versions that has no effect any more.
+pub(super) fn remarks_on_server(name: &str, server: &Node) -> Vec<Remark> {
+    let entries = server.entries().unwrap_or_default().iter();
+    let remarks = entries.filter_map(|entry| {
+        let what = without_effect(&entry.key)?.to_owned();
+        Some(Remark {
+            offset: entry.key_span.start,
+            server: Some(name.to_owned()),
+            key: entry.key.clone(),
+            what,
+        })
+    });
+    remarks.collect()
+}
+
 /// Brings one server into our form, and names what is left out.
 pub(super) fn normalized(name: &str, server: &Node) -> (Node, Vec<Remark>) {
     let Some(entries) = server.entries() else { return (server.clone(), Vec::new()) };
@@ -112,7 +127,7 @@ impl Normalizer<'_> {
             "headers" if !self.is_remote => self.remark(entry, "is not read: the server is a program"),
             key if crate::server::KEYS.contains(&key) => self.put(key, entry.value.clone(), entry),
             key if HARMLESS.contains(&key) => {}
-            _ => self.remark(entry, "is not read"),
+            key => self.remark(entry, without_effect(key).unwrap_or("is not read")),
         }
     }
 

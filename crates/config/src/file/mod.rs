@@ -165,15 +165,16 @@ impl ConfigFile {
         has.then(|| Section::new(Arc::clone(&self.0), vec![name.to_owned()]))
     }
 
-    /// Says what in a client's file has no effect here, each with its place.
+    /// Says what in the file has no effect here, each with its place: what only other clients know, and what only earlier
+    /// versions knew.
     pub fn notes(&self) -> Vec<Problem> {
-        if self.0.format == Format::Toml {
-            return Vec::new();
-        }
-        let of_servers =
-            self.server_entries().flat_map(|entry| dialect::normalized(&entry.key, &entry.value).1);
-        let mut remarks = dialect::remarks_on_root(&self.0.root);
-        remarks.extend(of_servers);
+        let (mut remarks, of_server): (_, fn(&str, &Node) -> Vec<Remark>) = match self.0.format {
+            Format::Toml => (Vec::new(), dialect::remarks_on_server),
+            Format::Json => {
+                (dialect::remarks_on_root(&self.0.root), |name, server| dialect::normalized(name, server).1)
+            }
+        };
+        remarks.extend(self.server_entries().flat_map(|entry| of_server(&entry.key, &entry.value)));
         remarks.sort_by_key(|remark| remark.offset);
         remarks.into_iter().map(|remark| self.note(remark)).collect()
     }

@@ -9,9 +9,9 @@ mod tools;
 use std::time::Duration;
 
 pub use self::name::{ServerName, ServerNameError};
-pub use self::options::{Attribution, Share, Start, Wire};
+pub use self::options::{Share, Start, Wire};
 pub use self::reach::{Endpoint, Program, Reach};
-pub(crate) use self::table::{KEYS, ServerTable, read};
+pub(crate) use self::table::{KEYS, ServerTable, read, without_effect};
 pub use self::tools::{Pattern, ToolRules};
 
 /// One server: how it is reached, and how it is treated.
@@ -36,8 +36,6 @@ pub struct ServerConfig {
     pub idle: Option<Duration>,
     /// Who shares one connection to it.
     pub share: Share,
-    /// Whose its questions are.
-    pub attribution: Attribution,
     /// Which of its tools are offered, and how.
     pub tools: ToolRules,
     /// A variable that it needs and that has no value. Only one that is not enabled is read so, with its variables as they
@@ -57,7 +55,6 @@ impl ServerConfig {
             start: Start::default(),
             idle: None,
             share: Share::default(),
-            attribution: Attribution::default(),
             tools: ToolRules::default(),
             unset: None,
         }

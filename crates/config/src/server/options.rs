@@ -28,27 +28,6 @@ impl Share {
     }
 }
 
-/// Whose a question is that a legacy server asks without saying of which call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Attribution {
-    /// The only call that runs, else the oldest that waits for nothing yet. The default.
-    #[default]
-    Oldest,
-    /// There is no doubt: calls that could be asked something run one at a time.
-    Exact,
-}
-
-impl Attribution {
-    /// Returns it as a configuration has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Oldest => "oldest",
-            Self::Exact => "exact",
-        }
-    }
-}
-
 /// When a server is started or connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -6,12 +6,12 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{Attribution, Share, Start, Wire};
+use super::options::{Share, Start, Wire};
 use super::reach::{Endpoint, Program, Reach, address_mistake};
 use super::{ServerConfig, ServerName, ToolRules};
 use crate::de::{self, Fault};
 use crate::duration::Length;
-use crate::node::Node;
+use crate::node::{Kind, Node};
 use crate::text::Text;
 use crate::variables::Expander;
 
@@ -46,8 +46,6 @@ pub(crate) struct ServerTable {
     idle: Option<Length>,
     /// Who shares one connection to the server.
     share: Share,
-    /// Whose a question is that the server asks without saying of which call.
-    attribution: Attribution,
     /// Which tools are offered, and how.
     tools: ToolRules,
 }
@@ -68,7 +66,6 @@ impl Default for ServerTable {
             start: Start::default(),
             idle: None,
             share: Share::default(),
-            attribution: Attribution::default(),
             tools: ToolRules::default(),
         }
     }
@@ -89,9 +86,19 @@ pub(crate) const KEYS: &[&str] = &[
     "start",
     "idle",
     "share",
-    "attribution",
     "tools",
 ];
+
+/// Keys that earlier versions had, each with what to say about it. They are accepted and have no effect.
+const REMOVED: &[(&str, &str)] = &[(
+    "attribution",
+    "has no effect any more and can be removed: a question always reaches the client whose call caused it",
+)];
+
+/// Says why a key of a server has no effect, if it is one that earlier versions had.
+pub(crate) fn without_effect(key: &str) -> Option<&'static str> {
+    REMOVED.iter().find(|(removed, _)| *removed == key).map(|(_, what)| *what)
+}
 
 /// Reads one server; the node is its table.
 pub(crate) fn read(
@@ -101,7 +108,7 @@ pub(crate) fn read(
     expander: &Expander<'_>,
 ) -> Result<ServerConfig, Fault> {
     let name = ServerName::parse(name).map_err(|error| Fault::new(error.to_string()).placed(&node.span))?;
-    let table: ServerTable = de::read(node, expander)?;
+    let table: ServerTable = de::read(&current(node), expander)?;
     // Keys are known to be there or not by the node; a mistake in one is placed where it stands.
     let wrong = |keys: &[&str], what: &str| {
         let place = node.at(keys).map_or(&node.span, |value| &value.span);
@@ -150,10 +157,18 @@ pub(crate) fn read(
         start: table.start,
         idle: table.idle.map(|length| length.0),
         share: table.share,
-        attribution: table.attribution,
         tools: table.tools,
         ..ServerConfig::new(name, reach)
     })
+}
+
+/// Leaves out the keys that have no effect any more.
+fn current(node: &Node) -> Node {
+    let mut node = node.clone();
+    if let Kind::Table(entries) = &mut node.kind {
+        entries.retain(|entry| without_effect(&entry.key).is_none());
+    }
+    node
 }
 
 /// Refuses what no program can be started with. The system ends every text of these at a NUL.

@@ -131,6 +131,22 @@ fn our_own_keys_work_in_a_clients_file_as_well() {
 }
 
 #[test]
+fn a_key_of_an_earlier_version_is_accepted_and_noted_with_its_place() {
+    let toml = "[servers.a]\ncommand = 'x'\nattribution = 'oldest'\nshare = 'session'\n";
+    let json = r#"{"mcpServers": {"a": {"command": "x", "attribution": "exact", "share": "session"}}}"#;
+    for (name, text, place) in [("t.toml", toml, "3:1"), ("mcp.json", json, "1:39")] {
+        let file = ConfigFile::parse(name, text, variables()).unwrap();
+        assert_eq!(file.server("a").unwrap().share, trunkline_config::Share::Session, "{name}");
+        let notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
+        let expected = format!(
+            "{name}:{place}: server `a`, key `attribution`: has no effect any more and can be removed: a question always \
+             reaches the client whose call caused it"
+        );
+        assert_eq!(notes, [expected], "{name}");
+    }
+}
+
+#[test]
 fn a_files_servers_for_one_project_are_apart_from_the_others() {
     let file = read("claude.json");
     assert_eq!(file.names(), ["memory"]);

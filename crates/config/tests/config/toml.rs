@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use trunkline_config::{
-    Attribution, Effect, Reach, ServerConfig, ServerName, Share, Start, Wire, difference,
-};
+use trunkline_config::{Effect, Reach, ServerConfig, ServerName, Share, Start, Wire, difference};
 
 use super::support::read;
 
@@ -31,7 +29,7 @@ fn every_key_of_a_server_is_read() {
     assert_eq!(program.args[2].expose(), "/srv/shop");
     assert_eq!(program.env["LOG_LEVEL"].expose(), "debug");
     assert_eq!(program.folder().unwrap(), std::path::Path::new("/project/data"));
-    assert_eq!((files.share, files.attribution), (Share::Session, Attribution::Exact));
+    assert_eq!(files.share, Share::Session);
     assert_eq!((files.start, files.idle), (Start::Eager, Some(Duration::from_secs(600))));
     assert!(files.enabled && !files.required && files.timeout.is_none());
 }

@@ -81,7 +81,7 @@ pub(crate) struct Inner {
 }
 
 /// Who watches without saying who it is, from within this process.
-const UNNAMED: Listener = Listener { principal: Principal::Anonymous, session: None };
+const UNNAMED: Listener = Listener { principal: Principal::Anonymous, session: None, connection: None };
 
 /// For whom a hub speaks when it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Questions of a call that stays open, asked in place.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use trunkline_protocol::model::{Action, Answer, Question, UrlQuestion};
 use trunkline_server::{Ask, AskError, BoxFuture, Context};
 
 use super::gap::Ends;
-use crate::upstream::Lease;
+use crate::upstream::{AskingTurn, Lease};
 
 /// How long it may take to tell a server that its questions will not be answered.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -26,7 +27,7 @@ pub(super) async fn ask(
     ends: &Ends,
     round: Round,
 ) -> Result<(Round, Answers), Refusal> {
-    let mut held = Held(Some(round));
+    let mut held = Held { round: Some(round), turn: lease.turn() };
     let mut open: Vec<_> =
         held.questions().into_iter().map(|question| Open::put(context, lease, question)).collect();
     let mut answers = Answers::new();
@@ -129,37 +130,43 @@ fn understood(answer: Result<Answer, AskError>) -> Result<Result<Answer, Refusal
 }
 
 /// A round whose questions are open. If nobody will answer them any more, the server is told.
-struct Held(Option<Round>);
+struct Held {
+    round: Option<Round>,
+    /// No other call may be asked anything over the connection before the server has these words.
+    turn: Option<Arc<AskingTurn>>,
+}
 
 impl Held {
     fn questions(&self) -> Vec<(String, Question)> {
-        self.0.as_ref().map(|round| round.questions.clone()).unwrap_or_default()
+        self.round.as_ref().map(|round| round.questions.clone()).unwrap_or_default()
     }
 
     fn question(&self, key: &str) -> Option<&Question> {
-        self.0.iter().flat_map(|round| &round.questions).find(|(known, _)| known == key).map(|(_, it)| it)
+        self.round.iter().flat_map(|round| &round.questions).find(|(known, _)| known == key).map(|(_, it)| it)
     }
 
     async fn meanwhile(&mut self) -> Meanwhile {
-        match &mut self.0 {
+        match &mut self.round {
             Some(round) => round.meanwhile().await,
             None => std::future::pending().await,
         }
     }
 
     fn release(mut self) -> Option<Round> {
-        self.0.take()
+        self.round.take()
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let (Some(round), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) else {
+        let (Some(round), Ok(runtime)) = (self.round.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };
+        let turn = self.turn.take();
         runtime.spawn(async move {
             // The call is cancelled with or without these words.
             let _ = tokio::time::timeout(FAREWELL, Box::pin(round.abandon())).await;
+            drop(turn);
         });
     }
 }

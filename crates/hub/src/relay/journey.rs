@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trunkline_client::{Continuation, Error, Outcome as Stepped, Round as Questions};
-use trunkline_config::Attribution;
 use trunkline_protocol::codec::{Carried, RawResult, Reply};
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Refusal, error_code};
@@ -16,7 +15,7 @@ use super::resume::Resume;
 use super::witness::Witness;
 use super::{Errand, Failed};
 use crate::trail::{Trail, VIA};
-use crate::upstream::{Caller, Lease, Upstream};
+use crate::upstream::{Caller, Lease, RunningCall, Upstream};
 
 /// A call that has a connection.
 pub(super) struct Journey<'a> {
@@ -27,20 +26,26 @@ pub(super) struct Journey<'a> {
 
 impl Journey<'_> {
     pub(super) async fn go(&mut self, lease: &Lease, resume: &Resume) -> Result<Outcome, Failed> {
-        let _turn = self.turn(lease).await;
+        let keeps_sessions = lease.client().server().keeps_sessions();
+        let mut running =
+            keeps_sessions.then(|| lease.connection().calls_running.begin(&self.errand.call.context));
         self.lower_level(lease).await;
         let witness = Arc::new(Witness::of(&self.errand.call.context));
-        let request = self.request(resume, witness.clone());
+        let request = self.request(lease, resume, witness.clone());
         let stepped = {
             // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
             let step = std::pin::pin!(lease.client().step(request));
             self.drive(lease, step).await
         };
-        match stepped {
+        let outcome = match stepped {
             Ok(Stepped::Done(result)) => self.done(lease, result, &witness, resume.is_again()),
             // Boxed, so that calls which are simply answered have no room for it.
             stepped => Box::pin(self.go_on(lease, stepped, &witness, resume)).await,
+        };
+        if outcome.is_ok() {
+            running.iter_mut().for_each(RunningCall::answered);
         }
+        outcome
     }
 
     /// Goes on after a step that was not the last, or failed.
@@ -81,17 +86,6 @@ impl Journey<'_> {
         Ends::of(&self.errand.call.context, self.server.name(), Some(upstream))
     }
 
-    /// Waits until nobody else may be asked something, where it has to be certain whose a question is.
-    async fn turn<'l>(&self, lease: &'l Lease) -> Option<tokio::sync::SemaphorePermit<'l>> {
-        if self.caller.input.is_empty() || !self.errand.method.may_ask() {
-            return None;
-        }
-        if self.server.config().attribution != Attribution::Exact {
-            return None;
-        }
-        lease.connection().turn.acquire().await.ok()
-    }
-
     /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
     async fn lower_level(&self, lease: &Lease) {
         let level = self.caller.log_level.filter(|_| lease.client().server().keeps_sessions());
@@ -105,12 +99,13 @@ impl Journey<'_> {
     }
 
     /// Makes the request, with the capabilities of the caller, which nobody else needs.
-    fn request(&mut self, resume: &Resume, witness: Arc<Witness>) -> trunkline_client::Call {
-        let capabilities = std::mem::take(&mut self.caller.capabilities);
+    fn request(&mut self, lease: &Lease, resume: &Resume, witness: Arc<Witness>) -> trunkline_client::Call {
+        let capabilities = lease.connection().declared(std::mem::take(&mut self.caller.capabilities));
         let call = &self.errand.call;
         let meta = call.params().meta.as_ref();
         let mut request = trunkline_client::Call::carried(self.errand.method, self.errand.params(), meta)
             .capabilities(capabilities)
+            .caller(lease.number())
             .observer(witness);
         // What is called by a name is on a list, on which nothing is that leads back; an address may be anybody's.
         if matches!(self.errand.method, Method::ResourcesRead | Method::Complete) {

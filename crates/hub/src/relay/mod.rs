@@ -95,7 +95,7 @@ impl From<Refusal> for Failed {
 
 /// Finds a connection for the caller.
 async fn find(errand: &Errand, server: &Arc<Upstream>) -> Result<(Lease, Caller), Unavailable> {
-    let mut party = Party::of(&errand.call.context);
+    let mut party = Party::of(&errand.call.context).calling(errand.method);
     if party.has_roots() && server.known().is_none_or(|known| known.keeps_sessions) {
         party = party.with_roots(Box::pin(roots(errand, server)).await);
     }

@@ -63,7 +63,7 @@ pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &Unavailable
             FailureKind::Unreachable => ("unreachable", true),
             FailureKind::Lost => ("upstream_lost", true),
         },
-        Unavailable::Full(_) => ("too_many", true),
+        Unavailable::Full(_) | Unavailable::InUse(_) => ("too_many", true),
         Unavailable::Disabled => ("disabled", false),
         Unavailable::Disconnected => ("disconnected", false),
         Unavailable::Removed => ("removed", false),

@@ -29,19 +29,19 @@ impl Upstream {
         let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
         let roots = SessionRoots::new(known, self.options.limits.roots_within, self.asks_roots.clone());
         tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
-        let asides = Asides { roots, pages: Arc::default() };
+        let asides = Asides { roots, pages: Arc::default(), calls: Arc::default() };
         let connecting = self.connect(&config, place.input, asides.clone());
         let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
         let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
         let (tell, done) = watch::channel(None);
-        let who = place.who.clone();
+        let wanted = place.clone();
         let task = tokio::spawn(async move {
             let broken = Broken { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
             let done = upstream.connected(number, outcome, asides, |known| match &party {
                 Some(party) => party.place(share, Some(known)),
-                None => place_of_hub(who, share, known),
+                None => place_of_hub(wanted, share, known),
             });
             tell.send_replace(Some(done));
             drop(broken);
@@ -57,9 +57,9 @@ impl Upstream {
         &self,
         config: &ServerConfig,
         input: InputSet,
-        Asides { roots, pages }: Asides,
+        Asides { roots, pages, calls }: Asides,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
-        let limits = &self.options.limits;
+        let (limits, name) = (&self.options.limits, self.name.clone());
         let builder = Client::builder()
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(Limits {
@@ -71,6 +71,7 @@ impl Upstream {
                 // How long a call may take is said with each, since that may change while a connection is there.
                 ..Limits::default()
             })
+            .on_session_log(move |message, is_abandoned| calls.log(&name, message, is_abandoned))
             .list_meta(VIA, Trail::default().and(&self.hub))
             .input(SessionInput { capabilities: input.capabilities(), roots, pages });
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
@@ -112,19 +113,19 @@ impl Upstream {
             }
         };
         let known = Arc::new(Known::of(&client.server()));
-        let Place { who, input } = place(&known);
+        let place = place(&known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         desk.known = Some(known);
         (desk.failure, desk.is_resting) = (None, false);
         desk.starts += 1;
-        let twin = desk.usable().find(|twin| twin.who() == who && twin.input == input).cloned();
-        if let Some(twin) = twin.filter(|_| who == Who::Everybody) {
+        let twin = desk.usable().find(|twin| twin.is_at(&place)).cloned();
+        if let Some(twin) = twin.filter(|_| place.who == Who::Everybody) {
             // Two made it at one time where one is enough.
             drop(desk);
             tokio::spawn(client.close());
             return Ok(twin);
         }
-        let connection = Connection::new(client, who, input, asides);
+        let connection = Connection::new(client, place, asides, self.waiting.clone());
         // One that nobody has needed is not needed from here on.
         desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());
@@ -173,8 +174,10 @@ impl Drop for Broken {
 }
 
 /// Returns the place of a connection that the hub made by itself: before anybody needed it, or to watch for somebody.
-fn place_of_hub(who: Who, share: Share, known: &Known) -> Place {
+fn place_of_hub(wanted: Place, share: Share, known: &Known) -> Place {
     let is_everybodys = share == Share::All || (share == Share::Principal && !known.keeps_sessions);
-    let who = if is_everybodys { Who::Everybody } else { who };
-    Place { who, input: InputSet::default() }
+    match is_everybodys {
+        true => Place { who: Who::Everybody, owner: None, ..wanted },
+        false => wanted,
+    }
 }

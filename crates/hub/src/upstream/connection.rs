@@ -1,19 +1,26 @@
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::Level;
-use trunkline_protocol::model::Root;
+use trunkline_protocol::model::{ClientCapabilities, Root};
 use trunkline_server::Listener;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
 use super::pages::Pages;
+use super::party::{ClientKey, Place};
+use super::room::Use;
 use super::roots::{KnownRoots, RootsDigest, SessionRoots};
+use super::running_calls::RunningCalls;
+use super::wait_list::WaitList;
+
+/// How long a connection that was made for a call may wait to be used for the first time.
+pub(super) const UNCLAIMED: Duration = Duration::from_secs(5);
 
 /// Whose a connection is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,10 +56,17 @@ pub(crate) struct Connection {
     pub(crate) input: InputSet,
     pub(crate) roots: Arc<SessionRoots>,
     pub(crate) pages: Arc<Pages>,
-    /// Held by the one call that may be asked something, where there may be only one.
-    pub(crate) turn: Semaphore,
+    pub(crate) calls_running: Arc<RunningCalls>,
     pub(super) began: Instant,
     who: Mutex<Who>,
+    owner: Mutex<Option<ClientKey>>,
+    /// Whether a question comes with the call that it is about, so that any number of calls may be asked at one time.
+    attributes_questions: bool,
+    asking: Mutex<Asking>,
+    /// The calls that wait for a connection of the same server.
+    waiting: Arc<WaitList>,
+    /// How often it was used.
+    leases: AtomicU64,
     uses: AtomicUsize,
     /// Those of them that are the hub's own.
     uses_by_hub: AtomicUsize,
@@ -66,18 +80,57 @@ pub(crate) struct Connection {
     minder: Mutex<Option<AbortHandle>>,
 }
 
+/// The client that may be asked something over a connection on which nothing says to which call a question belongs.
+#[derive(Debug, Default)]
+struct Asking {
+    /// How many of its calls run.
+    calls: usize,
+    /// The client, or the last one if no call runs.
+    client: Option<ClientKey>,
+    /// The number under which its calls are made.
+    number: u64,
+}
+
+impl Asking {
+    /// Reports whether a client is certainly the same that may be asked, or was last.
+    fn is_client(&self, client: &ClientKey) -> bool {
+        self.client.as_ref().is_some_and(|known| known.is_client(client))
+    }
+
+    /// Reports whether a call of a client may be asked something beside those that run.
+    fn is_shared_with(&self, client: &ClientKey) -> bool {
+        self.client.as_ref().is_some_and(|known| known.shares_with(client))
+    }
+}
+
 /// What the server of a connection asks outside of calls, or tells of afterwards.
 #[derive(Clone, Debug)]
 pub(super) struct Asides {
     pub(super) roots: Arc<SessionRoots>,
     pub(super) pages: Arc<Pages>,
+    pub(super) calls: Arc<RunningCalls>,
 }
 
 /// A use of a connection, which is not ended meanwhile.
 #[derive(Debug)]
 pub(crate) struct Lease {
+    /// The number under which the call is made; calls of different clients have different ones.
+    number: u64,
+    turn: Option<Arc<AskingTurn>>,
     connection: Arc<Connection>,
     caller: Caller,
+}
+
+/// The right of a call to be asked something, over a connection on which nothing says to which call a question belongs. Only the
+/// calls of one session may have it at one time.
+#[derive(Debug)]
+pub(crate) struct AskingTurn(Arc<Connection>);
+
+impl Drop for AskingTurn {
+    fn drop(&mut self) {
+        self.0.asking().calls -= 1;
+        self.0.waiting.wake_for(&self.0);
+    }
 }
 
 /// Who uses a connection, as far as its roots go.
@@ -90,17 +143,22 @@ enum Caller {
 }
 
 impl Connection {
-    pub(super) fn new(client: Client, who: Who, input: InputSet, asides: Asides) -> Arc<Self> {
-        let Asides { roots, pages } = asides;
+    pub(super) fn new(client: Client, place: Place, asides: Asides, waiting: Arc<WaitList>) -> Arc<Self> {
+        let (Asides { roots, pages, calls }, Place { who, owner, input }) = (asides, place);
         let now = Instant::now();
         Arc::new(Self {
-            client,
             input,
             roots,
             pages,
-            turn: Semaphore::new(1),
+            calls_running: calls,
             began: now,
             who: Mutex::new(who),
+            owner: Mutex::new(owner),
+            attributes_questions: client.server().attributes_questions(),
+            client,
+            asking: Mutex::default(),
+            waiting,
+            leases: AtomicU64::new(0),
             uses: AtomicUsize::new(0),
             uses_by_hub: AtomicUsize::new(0),
             was_used: AtomicBool::new(false),
@@ -125,12 +183,29 @@ impl Connection {
     /// Reports whether something is to be done as soon as nobody uses the connection any more.
     fn is_due_after_use(&self) -> bool {
         let ends_with_use = |who: &Who| matches!(who, Who::Nobody | Who::Call);
-        self.is_closing() || self.is_whose(ends_with_use) || self.roots.is_spoilt()
+        self.is_closing() || self.is_whose(ends_with_use) || self.roots.is_spoilt() || self.is_unsettled()
+    }
+
+    /// Returns what a caller can be asked over the connection, by a server that asks by requests of its own: what the
+    /// connection has declared where that counts for all of its calls, whatever the caller declares itself.
+    pub(crate) fn declared(&self, caller: ClientCapabilities) -> ClientCapabilities {
+        if self.attributes_questions { caller } else { self.input.capabilities() }
     }
 
     /// Makes the connection somebody's.
-    pub(super) fn claim(&self, who: Who) {
-        *self.who.lock().unwrap_or_else(PoisonError::into_inner) = who;
+    pub(super) fn claim(&self, place: &Place) {
+        *self.who.lock().unwrap_or_else(PoisonError::into_inner) = place.who.clone();
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&place.owner);
+    }
+
+    /// Returns whose it is when there are too many.
+    pub(super) fn owner(&self) -> Option<ClientKey> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reports whether it is one of those that serve a party.
+    pub(super) fn is_at(&self, place: &Place) -> bool {
+        self.input == place.input && self.is_whose(|who| *who == place.who)
     }
 
     /// Begins a use by somebody whom the roots have taken in.
@@ -138,14 +213,48 @@ impl Connection {
         self.uses.fetch_add(1, Ordering::SeqCst);
         self.was_used.store(true, Ordering::SeqCst);
         let caller = Caller::TakenIn(caller.map(|(digest, _)| *digest));
-        Lease { connection: self.clone(), caller }
+        let number = self.leases.fetch_add(1, Ordering::Relaxed);
+        Lease { number, turn: None, connection: self.clone(), caller }
+    }
+
+    fn asking(&self) -> MutexGuard<'_, Asking> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports whether a call of a client may be asked something over the connection now, so that no question of another
+    /// client's call can reach it.
+    ///
+    /// A call that was given up may go on at the server and ask, until the server answers it: what is asked meanwhile could
+    /// be its question, and may only reach its own client.
+    pub(super) fn may_be_asked(&self, client: &ClientKey) -> bool {
+        if self.attributes_questions {
+            return true;
+        }
+        let asking = self.asking();
+        match asking.calls {
+            0 => asking.is_client(client) || self.client.abandoned_calls() == 0,
+            _ => asking.is_shared_with(client),
+        }
+    }
+
+    /// Reports whether a client was the last that could be asked something over the connection.
+    pub(super) fn was_asked(&self, client: &ClientKey) -> bool {
+        self.asking().is_client(client)
+    }
+
+    /// Reports whether no call may be asked anything over the connection until the server answers one that was given up, by
+    /// a client that is not known by its next call.
+    pub(super) fn is_unsettled(&self) -> bool {
+        let is_unknown = || matches!(self.asking().client, Some(ClientKey::Principal(_)));
+        self.client.abandoned_calls() > 0 && is_unknown()
     }
 
     /// Begins a use by the hub itself.
     pub(super) fn lease_to_hub(self: &Arc<Self>) -> Lease {
         self.uses_by_hub.fetch_add(1, Ordering::SeqCst);
         self.uses.fetch_add(1, Ordering::SeqCst);
-        Lease { connection: self.clone(), caller: Caller::Hub }
+        let number = self.leases.fetch_add(1, Ordering::Relaxed);
+        Lease { number, turn: None, connection: self.clone(), caller: Caller::Hub }
     }
 
     /// Reports whether anybody has ever used the connection.
@@ -166,6 +275,27 @@ impl Connection {
     pub(super) fn unused_since(&self) -> Option<Instant> {
         let since = *self.unused_since.lock().unwrap_or_else(PoisonError::into_inner);
         (self.uses() == 0).then_some(since)
+    }
+
+    /// Returns how it is used, as far as it counts against those that there may be.
+    pub(super) fn state(&self) -> Use {
+        match self.unused_since() {
+            _ if self.is_closing() => Use::Ending,
+            Some(since) if !self.is_reserved() => Use::Idle(since),
+            _ => Use::Busy,
+        }
+    }
+
+    /// Reports whether it was made for a call that is about to begin to use it.
+    fn is_reserved(&self) -> bool {
+        let is_for_call = self.is_whose(|who| *who != Who::Nobody);
+        is_for_call && !self.was_used() && self.began.elapsed() < UNCLAIMED
+    }
+
+    /// Reports whether it serves callers of some roots; where the server never asked for any when a session begins, only
+    /// those that it was told of within a call make a difference.
+    pub(super) fn has_roots(&self, caller: Option<RootsDigest>, asks_roots: bool) -> bool {
+        if asks_roots && self.input.has_roots() { self.roots.fits(caller) } else { self.roots.serves(caller) }
     }
 
     /// Asks for the connection to be ended; from here on nobody may begin to use it.
@@ -241,6 +371,30 @@ impl Connection {
 }
 
 impl Lease {
+    /// Takes the right to be asked something, where only one client may have it; [`Connection::may_be_asked`] was so.
+    pub(super) fn with_turn(mut self, client: ClientKey) -> Self {
+        if !self.connection.attributes_questions {
+            let mut asking = self.connection.asking();
+            if asking.is_shared_with(&client) {
+                self.number = asking.number;
+            }
+            *asking = Asking { calls: asking.calls + 1, client: Some(client), number: self.number };
+            drop(asking);
+            self.turn = Some(Arc::new(AskingTurn(self.connection.clone())));
+        }
+        self
+    }
+
+    /// Returns the number under which the call is made.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the right to be asked something, for what goes on after the call.
+    pub(crate) fn turn(&self) -> Option<Arc<AskingTurn>> {
+        self.turn.clone()
+    }
+
     pub(crate) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
@@ -251,7 +405,7 @@ impl Lease {
 
     /// Reports whether the server's question for roots is about the call that has the lease, and about nothing else.
     pub(crate) fn asks_caller_for_roots(&self) -> bool {
-        self.connection.roots.is_calls_own(self.client().server().attributes_questions())
+        self.connection.roots.is_calls_own(self.connection.attributes_questions)
     }
 
     /// Notes that the server was told of the caller's roots; `known` are those that its next call comes with.
@@ -265,6 +419,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // Before the use ends, since calls that wait for either look for both.
+        self.turn = None;
         match self.caller {
             Caller::TakenIn(digest) => self.connection.roots.leave(digest),
             Caller::Hub => {
@@ -273,8 +429,11 @@ impl Drop for Lease {
         }
         *self.connection.unused_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         // Whoever minds the connection looks by itself whether it was unused for long, and is woken only for what cannot wait.
-        if self.connection.uses.fetch_sub(1, Ordering::SeqCst) == 1 && self.connection.is_due_after_use() {
-            self.connection.stir();
+        if self.connection.uses.fetch_sub(1, Ordering::SeqCst) == 1 {
+            if self.connection.is_due_after_use() {
+                self.connection.stir();
+            }
+            self.connection.waiting.wake_for(&self.connection);
         }
     }
 }

@@ -10,7 +10,8 @@ use super::backoff::Backoff;
 use super::connection::{Connection, Who};
 use super::input::InputSet;
 use super::listings::Listings;
-use super::party::Place;
+use super::party::{ClientKey, Place};
+use super::room::{Slot, Use};
 use super::roots::RootsDigest;
 use super::state::{Failure, Known, State, Unavailable};
 use crate::catalogue_file::StoredServer;
@@ -58,6 +59,13 @@ pub(super) struct Attempt {
     pub(super) roots: Option<RootsDigest>,
     pub(super) done: watch::Receiver<Option<Done>>,
     pub(super) task: AbortHandle,
+}
+
+impl Attempt {
+    /// Reports whether the connection will serve a party of this place.
+    pub(super) fn serves(&self, place: &Place) -> bool {
+        self.place.input == place.input && [&place.who, &Who::Nobody].contains(&&self.place.who)
+    }
 }
 
 /// What came of an attempt.
@@ -134,6 +142,27 @@ impl Desk {
     pub(super) fn usable_to_watch(&self, who: &Who) -> Vec<Arc<Connection>> {
         let is_theirs = |known: &Who| known == who || *known == Who::Everybody;
         self.usable().filter(|connection| connection.is_whose(is_theirs)).cloned().collect()
+    }
+
+    /// Returns everything that counts against the connections that there may be; those that there are come first, in order.
+    /// One that is free may be wanted, and then counts as in use.
+    pub(super) fn slots(
+        &self,
+        is_wanted: impl Fn(&Connection) -> bool,
+    ) -> impl Iterator<Item = Slot<ClientKey>> {
+        let made = self.connections.iter().map(move |connection| {
+            let state = match connection.state() {
+                Use::Idle(_) if is_wanted(connection) => Use::Busy,
+                state => state,
+            };
+            Slot { owner: connection.owner(), state }
+        });
+        let coming = self
+            .attempts
+            .iter()
+            .map(|attempt| Slot { owner: attempt.place.owner.clone(), state: Use::Opening });
+        let ending = std::iter::repeat_n(Slot { owner: None, state: Use::Ending }, self.ending);
+        made.chain(coming).chain(ending)
     }
 
     /// Returns how long the server has to be left alone, and why.

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Upstream;
 use super::connection::{Connection, Lease, Who};
 use super::desk::{Attempt, Desk, Done};
-use super::input::InputSet;
 use super::party::{Party, Place};
-use super::roots::Fits;
+use super::room::{self, Room};
 use super::state::{Failure, Unavailable};
+use super::wait_list::{Need, Ticket};
 
 /// How a connection for somebody stands.
 enum Look {
@@ -20,8 +20,15 @@ enum Look {
     Coming(watch::Receiver<Option<Done>>),
     /// Not before this time is over, because of what happened last.
     Later(Duration, Failure),
-    /// Not before another connection has ended.
-    NoRoom(usize),
+    /// Not before another call is over, or there is a further connection; if it is not here in time, this is why.
+    InTurn(Need, Unavailable),
+}
+
+/// A call that waits for a connection.
+struct Waiting {
+    ticket: Ticket,
+    /// When a further connection may be made for it although there are some that are in use.
+    grows_at: Instant,
 }
 
 impl Upstream {
@@ -30,7 +37,7 @@ impl Upstream {
     /// # Errors
     /// [`Unavailable`]: it cannot be connected to within what a call may wait.
     pub(crate) async fn lease(self: &Arc<Self>, party: &Party) -> Result<Lease, Unavailable> {
-        match self.look(party)? {
+        match self.look(party, None)? {
             Look::Here(lease) => Ok(lease),
             // Boxed, so that calls which find a connection have no room for it.
             look => Box::pin(self.wait_for_lease(party, look)).await,
@@ -38,16 +45,17 @@ impl Upstream {
     }
 
     async fn wait_for_lease(self: &Arc<Self>, party: &Party, first: Look) -> Result<Lease, Unavailable> {
-        let give_up = Instant::now() + self.options.limits.wait_for_restart;
+        let limits = &self.options.limits;
+        let give_up = Instant::now() + limits.wait_for_restart;
         let mut pulse = self.pulse.subscribe();
-        let mut look = match first {
-            // There may be room since before anybody listened for it.
-            Look::NoRoom(_) => self.look(party)?,
-            first => first,
-        };
+        let mut waiting: Option<Waiting> = None;
+        let mut look = first;
         loop {
             match look {
-                Look::Here(lease) => return Ok(lease),
+                Look::Here(lease) => {
+                    waiting.into_iter().for_each(|waiting| waiting.ticket.serve());
+                    return Ok(lease);
+                }
                 Look::Coming(done) => match came_of(done).await {
                     Some(Ok(connection)) => {
                         if let Some(lease) = self.lease_for_call(&connection, party) {
@@ -62,14 +70,28 @@ impl Upstream {
                     return Err(Unavailable::Failed(failure, wait));
                 }
                 Look::Later(wait, _) => sleep(wait).await,
-                Look::NoRoom(most) => {
-                    if timeout_at(give_up, pulse.changed()).await.is_err() {
-                        return Err(Unavailable::Full(most));
+                Look::InTurn(need, why) => match &waiting {
+                    // What became free before the call was on the list is seen by the next look.
+                    None => {
+                        let ticket = self.waiting.join(party.client_key(), need);
+                        waiting = Some(Waiting { ticket, grows_at: Instant::now() + limits.grow_after });
                     }
-                }
+                    Some(Waiting { ticket, grows_at }) => {
+                        ticket.update(need);
+                        let next =
+                            if Instant::now() < *grows_at { (*grows_at).min(give_up) } else { give_up };
+                        tokio::select! {
+                            () = ticket.woken() => {}
+                            _ = pulse.changed() => {}
+                            () = sleep_until(next) => if next == give_up {
+                                return Err(why);
+                            }
+                        }
+                    }
+                },
             }
             pulse.mark_unchanged();
-            look = self.look(party)?;
+            look = self.look(party, waiting.as_ref())?;
         }
     }
 
@@ -80,8 +102,8 @@ impl Upstream {
         if connection.who() != Who::Call || connection.is_closing() {
             return None;
         }
-        connection.roots.enter_unasked(party.roots.as_ref());
-        Some(connection.lease(party.roots.as_ref()))
+        connection.roots.enter(party.roots.as_ref());
+        Some(connection.lease(party.roots.as_ref()).with_turn(party.client_key()))
     }
 
     /// Finds any connection for the hub itself, or makes one.
@@ -128,7 +150,7 @@ impl Upstream {
                     desk.usable().find(|connection| connection.is_whose(|who| *who == Who::Nobody));
                 if let Some(connection) = unclaimed {
                     let lease = connection.lease_to_hub();
-                    connection.claim(who.clone());
+                    connection.claim(&Place::to_watch(who));
                     connection.stir();
                     return Ok(lease);
                 }
@@ -144,7 +166,7 @@ impl Upstream {
                         if desk.connections.len() + desk.attempts.len() + desk.ending >= most {
                             return Err(Unavailable::Full(most));
                         }
-                        self.start(&mut desk, Place { who: who.clone(), input: InputSet::default() }, None)
+                        self.start(&mut desk, Place::to_watch(who), None)
                     }
                 }
             };
@@ -159,90 +181,123 @@ impl Upstream {
         self.lock().left_alone(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait)
     }
 
-    fn look(self: &Arc<Self>, party: &Party) -> Result<Look, Unavailable> {
+    fn look(self: &Arc<Self>, party: &Party, waiting: Option<&Waiting>) -> Result<Look, Unavailable> {
         let share = self.config.load().share;
         let mut desk = self.lock();
         desk.check()?;
         let place = party.place(share, desk.known.as_deref());
-        if place.who != Who::Call {
-            if let Some(lease) = self.find(&desk, &place, party) {
+        let digest = party.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
+        let mut need = Need { place, roots: digest, room: false };
+        let mut has_some = false;
+        let ticket = waiting.map(|waiting| &waiting.ticket);
+        if need.place.who != Who::Call {
+            let before = match party.can_be_asked(&need.place) {
+                true => self.waiting.rivals_before(ticket, &need, &party.client_key()),
+                false => 0,
+            };
+            let mut fitting = self.fitting(&desk, &need.place, party);
+            if self.owes_room(&desk, &need.place) {
+                fitting.retain(|connection| connection.uses() > 0);
+            }
+            if let Some(lease) = begin_use(&fitting, party, &need.place, before) {
                 return Ok(Look::Here(lease));
             }
-            let digest = party.roots.as_ref().map(|(digest, _)| *digest);
             let same_roots = |attempt: &&Attempt| !self.asks_roots() || attempt.roots == digest;
-            let coming = desk.attempts.iter().filter(same_roots).find(|attempt| {
-                attempt.place.input == place.input && [&place.who, &Who::Nobody].contains(&&attempt.place.who)
-            });
-            if let Some(attempt) = coming {
-                return Ok(Look::Coming(attempt.done.clone()));
+            let coming: Vec<_> =
+                desk.attempts.iter().filter(same_roots).filter(|it| it.serves(&need.place)).collect();
+            match coming.get(before) {
+                // Those that come first get the attempts that began first.
+                Some(attempt) if fitting.is_empty() => return Ok(Look::Coming(attempt.done.clone())),
+                Some(_) => return Ok(Look::InTurn(need, Unavailable::InUse(fitting.len()))),
+                None => {}
+            }
+            has_some = !fitting.is_empty() || !coming.is_empty();
+            let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
+            let is_left_alone = desk.left_alone(Instant::now()).is_some();
+            if has_some && (!may_grow || is_left_alone) {
+                return Ok(Look::InTurn(need, Unavailable::InUse(fitting.len())));
             }
         }
         if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
             return Ok(Look::Later(wait, failure));
         }
-        if let Some(most) = self.make_room(&desk)? {
-            return Ok(Look::NoRoom(most));
+        if !self.make_room(&desk, &need.place, ticket) {
+            need.room = true;
+            return Ok(Look::InTurn(need, Unavailable::Full(self.most_connections())));
         }
-        let done = self.start(&mut desk, place, Some(party));
+        let done = self.start(&mut desk, need.place.clone(), Some(party));
         drop(desk);
         self.beat();
-        Ok(Look::Coming(done))
+        // One that cannot be had is no reason to give up while there are others.
+        Ok(if has_some { Look::InTurn(need, Unavailable::InUse(0)) } else { Look::Coming(done) })
     }
 
-    /// Finds a connection that somebody may use.
-    fn find(&self, desk: &Desk, place: &Place, party: &Party) -> Option<Lease> {
-        let roots = party.roots.as_ref();
-        for connection in desk.usable().filter(|connection| connection.input == place.input) {
+    /// Returns the connections that serve a party, whether they are free or not.
+    fn fitting<'d>(&self, desk: &'d Desk, place: &Place, party: &Party) -> Vec<&'d Arc<Connection>> {
+        let (roots, asks_roots) = (party.roots.as_ref().map(|(digest, _)| *digest), self.asks_roots());
+        let fits = |connection: &&Arc<Connection>| {
             let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
-            if !is_nobodys && !connection.is_whose(|who| *who == place.who) {
-                continue;
-            }
             let is_sessions_own = !is_nobodys && matches!(place.who, Who::Session(_));
-            if let (true, Some((_, changed))) = (is_sessions_own, roots) {
-                tell_of_roots(connection, changed.clone());
-            }
-            if self.asks_roots() && place.input.has_roots() && !is_sessions_own {
-                if connection.roots.enter(roots) == Fits::No {
-                    continue;
-                }
-            } else if !is_sessions_own && !connection.roots.serves(roots) {
-                continue;
-            } else {
-                connection.roots.enter_unasked(roots);
-            }
-            let lease = connection.lease(roots);
-            if is_nobodys {
-                connection.claim(place.who.clone());
-                // How long it may be unused depends on whose it is.
-                connection.stir();
-            }
-            return Some(lease);
-        }
-        None
+            let is_theirs = is_nobodys || connection.is_whose(|who| *who == place.who);
+            connection.input == place.input
+                && is_theirs
+                && (is_sessions_own || connection.has_roots(roots, asks_roots))
+        };
+        desk.usable().filter(fits).collect()
     }
 
-    /// Sees to it that there may be one more connection, by ending the one that was unused for longest; returns how many there
-    /// may be if it has to be waited for the end of one.
-    fn make_room(&self, desk: &Desk) -> Result<Option<usize>, Unavailable> {
-        let most = self.options.limits.connections_per_server.max(1);
-        if desk.connections.len() + desk.attempts.len() + desk.ending < most {
-            return Ok(None);
-        }
-        if desk.ending > 0 || desk.connections.iter().any(|connection| connection.is_closing()) {
-            return Ok(Some(most));
-        }
-        // What was made for one call, and is about to be used for it, is not unused.
-        let is_free = |connection: &&Arc<Connection>| connection.who() != Who::Call || connection.was_used();
-        let unused = desk.usable().filter(is_free);
-        let unused = unused.filter_map(|connection| Some((connection.unused_since()?, connection)));
-        match unused.min_by_key(|(since, _)| *since) {
-            Some((_, connection)) => {
-                connection.end();
-                Ok(Some(most))
+    /// Sees to it that there may be one more connection, beside those that calls will make which come first; reports whether
+    /// there may be one now.
+    fn make_room(&self, desk: &Desk, place: &Place, ticket: Option<&Ticket>) -> bool {
+        // One of its own that is free, and that another of its calls is about to take, is as good as in use.
+        let is_wanted = |connection: &Connection| {
+            let is_usable = connection.owner() == place.owner && connection.client.abandoned_calls() == 0;
+            is_usable && self.waiting.will_use(connection, ticket, self.asks_roots())
+        };
+        let (slots, most) = (desk.slots(is_wanted).collect::<Vec<_>>(), self.most_connections());
+        match room::make_room(&slots, &self.waiting.owners_without_room(), place.owner.as_ref(), most) {
+            Room::Free => slots.len() + self.waiting.room_before(ticket) < most,
+            Room::Wait => false,
+            Room::End(at) => {
+                desk.connections.get(at).into_iter().for_each(|connection| connection.end());
+                false
             }
-            None => Err(Unavailable::Full(most)),
         }
     }
+
+    /// Reports whether a place has more connections than its share while others wait for one.
+    fn owes_room(&self, desk: &Desk, place: &Place) -> bool {
+        let waiting = self.waiting.owners_without_room();
+        let Some(owner) = place.owner.as_ref().filter(|_| !waiting.is_empty()) else { return false };
+        let slots: Vec<_> = desk.slots(|_| false).collect();
+        room::owes_room(&slots, &waiting, owner, self.most_connections())
+    }
+
+    fn most_connections(&self) -> usize {
+        self.options.limits.connections_per_server.max(1)
+    }
+}
+
+/// Begins to use one of the connections that fit, if more of them are free than `before` calls of others will take which come
+/// first. The one that a session uses already counts as free for its further calls, unless others wait.
+fn begin_use(fitting: &[&Arc<Connection>], party: &Party, place: &Place, before: usize) -> Option<Lease> {
+    let (client, can_be_asked) = (party.client_key(), party.can_be_asked(place));
+    let free = || fitting.iter().filter(|connection| !can_be_asked || connection.may_be_asked(&client));
+    // A client stays with the process that it has used: that may remember what it did.
+    let used = free().find(|connection| connection.was_asked(&client));
+    let connection = used.or_else(|| free().next()).filter(|_| before == 0 || free().count() > before)?;
+    let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
+    if let (false, Who::Session(_), Some((_, changed))) = (is_nobodys, &place.who, &party.roots) {
+        tell_of_roots(connection, changed.clone());
+    }
+    connection.roots.enter(party.roots.as_ref());
+    let lease = connection.lease(party.roots.as_ref());
+    if is_nobodys {
+        connection.claim(place);
+        // How long it may be unused depends on whose it is.
+        connection.stir();
+    }
+    Some(if can_be_asked { lease.with_turn(client) } else { lease })
 }
 
 /// Chooses the connection over which the hub itself speaks: rather one that is nobody's own.

@@ -9,14 +9,15 @@ use trunkline_client::{Change, Error, Subscription, Watch};
 use trunkline_config::{Reach, Start};
 
 use super::backoff::Backoff;
-use super::connection::{Connection, Who};
+use super::connection::{Connection, UNCLAIMED, Who};
 use super::input::InputSet;
 use super::listing::{self, Lists, Source};
 use super::state::Failure;
 use super::{Told, Upstream};
 
-/// How long a connection of one call may wait to be used for the first time.
-const UNCLAIMED: Duration = Duration::from_secs(5);
+/// How long a server may take to answer a call that was given up, before a connection is ended that can serve no other
+/// meanwhile.
+const UNSETTLED: Duration = Duration::from_secs(5);
 
 pub(super) fn spawn(upstream: &Arc<Upstream>, connection: &Arc<Connection>) {
     let minding = mind(Arc::downgrade(upstream), connection.clone());
@@ -281,6 +282,7 @@ impl Upstream {
         let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));
         let due = match connection.who() {
             _ if is_superseded || connection.roots.is_spoilt() => Some(now),
+            _ if connection.is_unsettled() => Some(since + UNSETTLED),
             Who::Call if connection.was_used() => Some(now),
             Who::Call => Some(since + UNCLAIMED),
             who => {

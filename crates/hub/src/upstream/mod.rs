@@ -9,6 +9,7 @@ mod backoff;
 mod connection;
 mod desk;
 mod ending;
+mod fair_queue;
 mod input;
 mod items;
 mod keep;
@@ -19,8 +20,11 @@ mod listings;
 mod mind;
 mod pages;
 mod party;
+mod room;
 mod roots;
+mod running_calls;
 mod state;
+mod wait_list;
 mod watch;
 
 use std::fmt;
@@ -34,15 +38,17 @@ use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 
-pub(crate) use self::connection::{Lease, Who};
+pub(crate) use self::connection::{AskingTurn, Lease, Who};
 use self::desk::Desk;
 pub(crate) use self::input::InputSet;
 use self::learn::shown_to;
 pub(crate) use self::listing::Lists;
 pub(crate) use self::listings::{Listing, ListingState, MOST_LISTINGS};
 pub(crate) use self::party::{Caller, Party};
+pub(crate) use self::running_calls::RunningCall;
 pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
+use self::wait_list::WaitList;
 use self::watch::Watches;
 use crate::catalogue_file::StoredServer;
 use crate::limits::HubLimits;
@@ -64,6 +70,8 @@ pub(crate) struct Upstream {
     pulse: channel::Sender<u64>,
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
+    /// The calls that wait for a connection.
+    waiting: Arc<WaitList>,
     watches: Watches,
     /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
     /// be answered at the next time.
@@ -119,6 +127,7 @@ impl Upstream {
             desk: Mutex::new(desk),
             pulse: channel::Sender::new(0),
             asks_roots: Arc::default(),
+            waiting: Arc::default(),
             watches: Watches::default(),
             trouble: ArcSwapOption::empty(),
             successor: OnceLock::new(),
@@ -298,6 +307,7 @@ impl Upstream {
             repaired: catalogue.repaired.to_vec(),
             connections: desk.connections.len(),
             calls: desk.connections.iter().map(|connection| connection.calls()).sum(),
+            waiting: self.waiting.len(),
             starts: desk.starts,
         }
     }

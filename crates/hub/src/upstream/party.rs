@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 
 use trunkline_config::Share;
-use trunkline_protocol::Level;
 use trunkline_protocol::model::ClientCapabilities;
+use trunkline_protocol::{Level, Method};
 use trunkline_server::Context;
 use trunkline_session::{Principal, SessionId};
 
@@ -16,6 +16,9 @@ use super::state::Known;
 pub(crate) struct Party {
     principal: Principal,
     session: Option<SessionId>,
+    connection: Option<SessionId>,
+    /// Whether the server may ask something within the call that the connection is for.
+    may_ask: bool,
     capabilities: ClientCapabilities,
     /// The mildest log message that it wants, if it wants any.
     log_level: Option<Level>,
@@ -36,7 +39,33 @@ pub(crate) struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) who: Who,
+    /// Whose connections these are when there are too many; nothing if they are kept for all or for none.
+    pub(super) owner: Option<ClientKey>,
     pub(super) input: InputSet,
+}
+
+/// What tells one client from another where several compete for connections.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ClientKey {
+    /// A client with a session. What it is asked is put to the session, whichever of its calls caused it, so that its calls may
+    /// be asked something over one connection at one time.
+    Session(SessionId),
+    /// A client without one that is known by its connection. What it is asked is put to one of its calls.
+    Connection(SessionId),
+    /// All clients of a principal that are not known from one call to the next.
+    Principal(Principal),
+}
+
+impl ClientKey {
+    /// Reports whether another call is certainly one of the same client.
+    pub(super) fn is_client(&self, other: &Self) -> bool {
+        !matches!(self, Self::Principal(_)) && self == other
+    }
+
+    /// Reports whether another call may be asked something beside one of this client.
+    pub(super) fn shares_with(&self, other: &Self) -> bool {
+        matches!(self, Self::Session(_)) && self == other
+    }
 }
 
 impl Party {
@@ -47,6 +76,8 @@ impl Party {
             Self {
                 principal: caller.principal.clone(),
                 session: caller.session,
+                connection: caller.connection,
+                may_ask: false,
                 log_level: caller.log_level,
                 input: InputSet::of(&capabilities),
                 capabilities,
@@ -58,6 +89,25 @@ impl Party {
     /// Returns what it can be asked.
     pub(crate) fn input(&self) -> InputSet {
         self.input
+    }
+
+    /// Notes what the connection is for.
+    pub(crate) fn calling(self, method: Method) -> Self {
+        Self { may_ask: method.may_ask(), ..self }
+    }
+
+    /// Returns the client that competes with others for connections.
+    pub(super) fn client_key(&self) -> ClientKey {
+        match (self.session, self.connection) {
+            (Some(session), _) => ClientKey::Session(session),
+            (None, Some(connection)) => ClientKey::Connection(connection),
+            (None, None) => ClientKey::Principal(self.principal.clone()),
+        }
+    }
+
+    /// Reports whether the server may put a question to it within the call, over a connection of such a place.
+    pub(super) fn can_be_asked(&self, place: &Place) -> bool {
+        self.may_ask && place.input.asks_users()
     }
 
     /// Reports whether it can be asked for its roots.
@@ -93,7 +143,13 @@ impl Party {
             Some(_) => InputSet::default(),
             None => self.input,
         };
-        Place { who, input }
+        let owner = match who {
+            Who::Nobody | Who::Everybody => None,
+            Who::Principal(_) | Who::Session(_) | Who::Call => {
+                Some(ClientKey::Principal(self.principal.clone()))
+            }
+        };
+        Place { who, owner, input }
     }
 }
 
@@ -110,7 +166,17 @@ fn without_tasks(capabilities: ClientCapabilities) -> ClientCapabilities {
 impl Place {
     /// The place of a connection that is made before anybody needs it.
     pub(super) fn nobodys() -> Self {
-        Self { who: Who::Nobody, input: InputSet::default() }
+        Self { who: Who::Nobody, owner: None, input: InputSet::default() }
+    }
+
+    /// The place of a connection over which changes of resources are watched.
+    pub(super) fn to_watch(who: &Who) -> Self {
+        let owner = match who {
+            Who::Nobody | Who::Everybody | Who::Call => None,
+            Who::Principal(principal) => Some(ClientKey::Principal(principal.clone())),
+            Who::Session(session) => Some(ClientKey::Session(*session)),
+        };
+        Self { who: who.clone(), owner, input: InputSet::default() }
     }
 
     /// Says the place in a word, for logs.

@@ -56,13 +56,6 @@ struct State {
     is_spoilt: bool,
 }
 
-/// Whether a session can serve a caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fits {
-    Yes,
-    No,
-}
-
 impl SessionRoots {
     pub(crate) fn new(known: Option<Vec<Root>>, within: Duration, server_asks: Arc<AtomicBool>) -> Arc<Self> {
         let state = State { given: known.map(|roots| (digest(&roots), roots)), ..State::default() };
@@ -123,9 +116,9 @@ impl SessionRoots {
     }
 
     /// Reports whether a caller may have the session of a server that does not ask for roots when it begins.
-    pub(crate) fn serves(&self, caller: Option<&KnownRoots>) -> bool {
+    pub(crate) fn serves(&self, caller: Option<RootsDigest>) -> bool {
         let state = self.lock();
-        !state.is_spoilt && state.told.is_none_or(|told| caller.is_some_and(|(digest, _)| *digest == told))
+        !state.is_spoilt && state.told.is_none_or(|told| caller == Some(told))
     }
 
     /// Waits until the server asks for roots that are not known.
@@ -150,24 +143,19 @@ impl SessionRoots {
         has_changed
     }
 
-    /// Takes a caller in, if the session serves callers of its roots; a session without any takes those of its first.
-    pub(crate) fn enter(&self, caller: Option<&KnownRoots>) -> Fits {
-        let mut state = self.lock();
-        let digest = caller.map(|(digest, _)| *digest);
-        let fits = match (state.told, &state.given, digest) {
-            _ if state.is_spoilt => Fits::No,
-            (Some(told), _, Some(digest)) if told != digest => Fits::No,
-            (None, Some((given, _)), Some(digest)) if *given != digest => Fits::No,
-            _ => Fits::Yes,
-        };
-        if fits == Fits::Yes {
-            state.take_in(caller);
+    /// Reports whether the session serves callers of these roots; one without any takes those of its first caller.
+    pub(crate) fn fits(&self, caller: Option<RootsDigest>) -> bool {
+        let state = self.lock();
+        match (state.told, &state.given, caller) {
+            _ if state.is_spoilt => false,
+            (Some(told), _, Some(digest)) => told == digest,
+            (None, Some((given, _)), Some(digest)) => *given == digest,
+            _ => true,
         }
-        fits
     }
 
-    /// Takes a caller in who may have any roots, because the server never asks for them.
-    pub(crate) fn enter_unasked(&self, caller: Option<&KnownRoots>) {
+    /// Takes a caller in, whose roots fit or make no difference.
+    pub(crate) fn enter(&self, caller: Option<&KnownRoots>) {
         self.lock().take_in(caller);
     }
 
@@ -246,7 +234,7 @@ mod tests {
         assert_eq!(session(Some(&["a"])).answer().await, roots(&["a"]));
 
         let waits = session(None);
-        waits.enter_unasked(None);
+        waits.enter(None);
         let asked = {
             let waits = waits.clone();
             tokio::spawn(async move { waits.answer().await })
@@ -265,14 +253,16 @@ mod tests {
         let session = session(Some(&["a"]));
         let [a, b] = ["a", "b"].map(known);
         assert_eq!(session.answer().await, roots(&["a"]));
-        assert_eq!((session.enter(Some(&a)), session.enter(Some(&b))), (Fits::Yes, Fits::No));
+        assert_eq!((session.fits(Some(a.0)), session.fits(Some(b.0))), (true, false));
     }
 
     #[tokio::test]
     async fn a_session_without_roots_takes_those_of_its_first_caller() {
         let session = session(None);
         let [a, b] = ["a", "b"].map(known);
-        assert_eq!((session.enter(Some(&a)), session.enter(Some(&b))), (Fits::Yes, Fits::No));
+        assert!(session.fits(Some(a.0)) && session.fits(Some(b.0)));
+        session.enter(Some(&a));
+        assert_eq!((session.fits(Some(a.0)), session.fits(Some(b.0))), (true, false));
         assert_eq!(session.answer().await, roots(&["a"]));
     }
 
@@ -281,11 +271,11 @@ mod tests {
         for (first, second) in [(Some("a"), Some("b")), (Some("a"), None), (None, None)] {
             let session = session(Some(&["a"]));
             for caller in [first, second] {
-                session.enter_unasked(caller.map(known).as_ref());
+                session.enter(caller.map(known).as_ref());
             }
             assert_eq!(session.answer().await, roots(&[]), "{first:?} {second:?}");
             assert!(session.is_spoilt());
-            assert_eq!(session.enter(None), Fits::No);
+            assert!(!session.fits(None));
         }
     }
 
@@ -294,7 +284,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(known);
         let known_caller = session(None);
         known_caller.told_in_call(Some(&roots(&["a"])));
-        for (caller, serves) in [(Some(&a), true), (Some(&b), false), (None, false)] {
+        for (caller, serves) in [(Some(a.0), true), (Some(b.0), false), (None, false)] {
             assert_eq!(known_caller.serves(caller), serves, "{caller:?}");
         }
         let unknown_caller = session(None);
@@ -306,12 +296,12 @@ mod tests {
     #[test]
     fn a_question_is_the_calls_own_if_the_server_says_so_or_the_session_is_past_its_beginning() {
         let session = session(None);
-        session.enter_unasked(None);
+        session.enter(None);
         assert!(session.is_calls_own(true) && !session.is_calls_own(false));
         session.leave(None);
-        session.enter_unasked(None);
+        session.enter(None);
         assert!(session.is_calls_own(false));
-        session.enter_unasked(None);
+        session.enter(None);
         assert!(!session.is_calls_own(false), "it may be that of another call");
     }
 }

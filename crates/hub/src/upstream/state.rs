@@ -82,6 +82,8 @@ pub struct Status {
     pub connections: usize,
     /// The calls that run.
     pub calls: usize,
+    /// The calls that wait for a connection which others use.
+    pub waiting: usize,
     /// How often it was connected to.
     pub starts: u64,
 }
@@ -196,6 +198,8 @@ pub(crate) enum Unavailable {
     Failed(Failure, Duration),
     /// Every connection that there may be is in use.
     Full(usize),
+    /// Each of these connections is in use by a call that may be asked something, beside which another must not be.
+    InUse(usize),
     /// The server is switched off.
     Disabled,
     /// The server was disconnected by hand.
@@ -225,6 +229,10 @@ impl fmt::Display for Unavailable {
                 write!(f, "{} (it is tried again in {:.1} s)", failure.reason, wait.as_secs_f64())
             }
             Self::Full(most) => write!(f, "all of its {most} connections are in use"),
+            Self::InUse(count) => write!(
+                f,
+                "other calls that may ask the user something are in progress on all of its connections ({count}); try again later"
+            ),
             Self::Disabled => f.write_str("it is switched off"),
             Self::Disconnected => f.write_str("it was disconnected by hand"),
             Self::Removed => f.write_str("it is not configured any more"),

@@ -1,35 +1,53 @@
 //! Whose a question is that a server asks over a channel, where nothing says to which call it belongs.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use trunkline_client::Client;
-use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
-use trunkline_config::Attribution;
-use trunkline_hub::Hub;
+use trunkline_client::protocol::{Level, Revision};
+use trunkline_client::{Client, LogMessage};
+use trunkline_config::Share;
+use trunkline_hub::{Hub, HubLimits};
 
 use crate::support::{
-    Answers, NEW, OLD, Says, Script, Town, client, front, lazy, said, say, script, somebody, until, within,
+    Answers, NEW, OLD, Says, Script, Town, client, front, lazy, quick, said, say, script, somebody, until,
+    within,
 };
 
 const BOTH: [Revision; 2] = [OLD, NEW];
 
+/// A hub that opens a further connection as soon as one is needed.
+fn eager_to_grow() -> HubLimits {
+    HubLimits { grow_after: Duration::ZERO, ..quick() }
+}
+
+/// A hub that has one connection to each server, which calls wait for.
+fn one_connection() -> HubLimits {
+    HubLimits { connections_per_server: 1, grow_after: Duration::ZERO, ..quick() }
+}
+
 /// A legacy server whose calls end when the test says so.
-async fn patient(attribution: Attribution) -> (Script, Town, Hub) {
+async fn patient(limits: HubLimits) -> (Script, Town, Hub) {
+    patient_and_shared(limits, Share::default()).await
+}
+
+async fn patient_and_shared(limits: HubLimits, share: Share) -> (Script, Town, Hub) {
     let town = Town::default();
     let (heard, opener) = script(|_, message| match message["method"].as_str() {
         Some("tools/call") => Says::Nothing,
         _ => Says::AsUsual,
     });
     town.script("a", opener, OLD);
-    let hub = town.hub();
+    let hub = town.hub_within(limits);
     let mut config = lazy("a");
-    config.attribution = attribution;
+    config.share = share;
     within(hub.set_servers(vec![config])).await;
     (heard, town, hub)
 }
 
-/// Somebody who says yes to every form.
+/// Says yes to every form.
 fn agreeable() -> Answers {
     Answers::new(|_| Ok(Answer::accept(Some(json!({ "ok": true }).into()))))
         .declaring(ClientCapabilities::default().with_form())
@@ -44,6 +62,12 @@ fn call(client: &Client) -> JoinHandle<String> {
     tokio::spawn(async move { say(&client, "a__t").await })
 }
 
+/// Calls with the name of the client as an argument, by which the server's side knows it.
+fn call_as(client: &Client, name: &str) -> JoinHandle<Result<String, trunkline_client::Error>> {
+    let call = client.call("a__t", json!({ "name": name })).into_future();
+    tokio::spawn(async move { within(call).await.map(|said| said.text()) })
+}
+
 fn question(id: &str) -> Value {
     let schema =
         json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] });
@@ -51,42 +75,51 @@ fn question(id: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params })
 }
 
+fn asked(answers: &Answers) -> Vec<String> {
+    let asked = answers.asked().into_iter().map(|question| match question {
+        Question::Form(form) => form.message,
+        other => panic!("{other:?}"),
+    });
+    asked.collect()
+}
+
 #[tokio::test]
-async fn a_question_goes_to_the_only_call_or_to_the_oldest_that_was_not_asked_yet() {
+async fn a_question_reaches_the_client_whose_call_asked_it_beside_an_older_call_of_another() {
     for down in BOTH {
-        let (heard, _town, hub) = patient(Attribution::Oldest).await;
-        let answers = [agreeable(), agreeable()];
-        let first = call(&connect(&hub, "ada", down, &answers[0]).await);
+        let (heard, _town, hub) = patient(eager_to_grow()).await;
+        let (slow, asking) = (agreeable(), agreeable());
+        let first = call(&connect(&hub, "ada", down, &slow).await);
         heard.received("tools/call", 1).await;
-        heard.say(&question("alone"));
-        let answer = heard.answered(&json!("alone")).await;
+        // The other client of the same principal gets a connection of its own as long as the first is in use.
+        let second = call(&connect(&hub, "ada", down, &asking).await);
+        heard.received("tools/call", 2).await;
+        assert_eq!([0, 1].map(|number| heard.of_connection(number, "tools/call").len()), [1, 1], "{down}");
+        heard.connection(1).receive(question("of the second").to_string());
+        let answer = heard.answered(&json!("of the second")).await;
         assert_eq!(answer["result"], json!({ "action": "accept", "content": { "ok": true } }), "{down}");
-        let second = call(&connect(&hub, "ada", down, &answers[1]).await);
-        let calls = heard.received("tools/call", 2).await;
-        heard.say(&question("older"));
-        heard.answered(&json!("older")).await;
-        assert_eq!(answers.each_ref().map(|answers| answers.asked().len()), [2, 0], "{down}");
-        heard.answer(&calls[0], said("first"));
-        assert_eq!(within(first).await.unwrap(), "first");
-        heard.say(&question("left"));
-        heard.answered(&json!("left")).await;
-        assert_eq!(answers.each_ref().map(|answers| answers.asked().len()), [2, 1], "{down}");
-        heard.answer(&calls[1], said("second"));
-        assert_eq!(within(second).await.unwrap(), "second");
+        assert_eq!((asked(&slow), asked(&asking)), (vec![], vec!["of the second".to_owned()]), "{down}");
+        heard.connection(0).receive(question("of the first").to_string());
+        heard.answered(&json!("of the first")).await;
+        assert_eq!((asked(&slow).len(), asked(&asking).len()), (1, 1), "{down}");
+        for (number, running, name) in [(1, second, "second"), (0, first, "first")] {
+            heard.answer_over(number, &heard.of_connection(number, "tools/call")[0], said(name));
+            assert_eq!(within(running).await.unwrap(), name, "{down}");
+        }
     }
 }
 
 #[tokio::test]
-async fn exact_attribution_has_one_call_at_a_time_that_may_be_asked() {
+async fn a_connection_is_used_again_before_a_further_one_is_made() {
     for down in BOTH {
-        let (heard, _town, hub) = patient(Attribution::Exact).await;
+        let (heard, _town, hub) =
+            patient(HubLimits { grow_after: Duration::from_secs(3600), ..quick() }).await;
         let answers = agreeable();
         let clients =
             [connect(&hub, "ada", down, &answers).await, connect(&hub, "ada", down, &answers).await];
         let first = call(&clients[0]);
         let calls = heard.received("tools/call", 1).await;
         let second = call(&clients[1]);
-        until(|| hub.status_of("a").unwrap().calls == 2).await;
+        until(|| hub.status_of("a").unwrap().waiting == 1).await;
         assert_eq!(heard.of("tools/call").len(), 1, "{down}: the other waits for its turn");
         heard.answer(&calls[0], said("first"));
         assert_eq!(within(first).await.unwrap(), "first");
@@ -95,36 +128,280 @@ async fn exact_attribution_has_one_call_at_a_time_that_may_be_asked() {
         heard.answered(&json!("second")).await;
         heard.answer(&calls[1], said("second"));
         assert_eq!(within(second).await.unwrap(), "second");
-        // Whoever gives up while it waits takes no turn, and whoever gives up its turn hands it on.
-        let (first, second, third) = (call(&clients[0]), call(&clients[1]), call(&clients[0]));
+        assert_eq!(hub.status_of("a").unwrap().connections, 1, "{down}");
+    }
+}
+
+#[tokio::test]
+async fn connections_grow_to_their_bound_and_no_further_and_then_calls_wait() {
+    for down in BOTH {
+        let limits = HubLimits { connections_per_server: 3, ..eager_to_grow() };
+        let (heard, _town, hub) = patient(limits).await;
+        let answers = agreeable();
+        within(connect(&hub, "ada", down, &answers).await.tools()).await.unwrap();
+        let mut calls = Vec::new();
+        for _ in 0..5 {
+            calls.push(call(&connect(&hub, "ada", down, &answers).await));
+        }
         heard.received("tools/call", 3).await;
-        until(|| hub.status_of("a").unwrap().calls == 3).await;
-        [first, second].iter().for_each(JoinHandle::abort);
-        until(|| hub.status_of("a").unwrap().calls == 1).await;
-        let calls = heard.received("tools/call", 4).await;
-        calls.iter().for_each(|call| heard.answer(call, said("third")));
-        assert_eq!(within(third).await.unwrap(), "third", "{down}");
+        until(|| hub.status_of("a").unwrap().waiting == 2).await;
+        assert_eq!((heard.open(), heard.of("tools/call").len()), (3, 3), "{down}");
+        for number in [0, 1] {
+            // Each that ends lets one of those that wait begin, over the same connection.
+            heard.answer_over(number, &heard.of_connection(number, "tools/call")[0], said("done"));
+            heard.received("tools/call", 4 + number).await;
+            assert_eq!(heard.of_connection(number, "tools/call").len(), 2, "{down}");
+        }
+        for (number, at) in [(0, 1), (1, 1), (2, 0)] {
+            heard.answer_over(number, &heard.of_connection(number, "tools/call")[at], said("done"));
+        }
+        for call in calls {
+            assert_eq!(within(call).await.unwrap(), "done", "{down}");
+        }
+        assert_eq!(heard.of("initialize").len(), 3, "{down}");
+    }
+}
+
+#[tokio::test]
+async fn calls_of_one_session_run_beside_each_other_in_one_process_and_its_questions_reach_it() {
+    let (heard, _town, hub) = patient(eager_to_grow()).await;
+    let (own, others) = (agreeable(), agreeable());
+    let client = connect(&hub, "ada", OLD, &own).await;
+    let calls = [call(&client), call(&client), call(&client)];
+    let sent = heard.received("tools/call", 3).await;
+    // Another client comes and goes over a connection of its own.
+    let other = call(&connect(&hub, "ada", OLD, &others).await);
+    heard.received("tools/call", 4).await;
+    for id in ["one", "two"] {
+        heard.connection(0).receive(question(id).to_string());
+        heard.answered(&json!(id)).await;
+    }
+    assert_eq!((asked(&own).len(), asked(&others).len()), (2, 0));
+    heard.answer_over(1, &heard.of_connection(1, "tools/call")[0], said("other"));
+    assert_eq!(within(other).await.unwrap(), "other");
+    sent.iter().for_each(|call| heard.answer_over(0, call, said("own")));
+    for call in calls {
+        assert_eq!(within(call).await.unwrap(), "own");
+    }
+    assert_eq!(heard.of("initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn calls_without_a_session_are_asked_only_what_they_caused_themselves() {
+    let (heard, _town, hub) = patient(eager_to_grow()).await;
+    let answers = agreeable();
+    let client = connect(&hub, "ada", NEW, &answers).await;
+    within(client.tools()).await.unwrap();
+    let running: Vec<_> = ["a", "b", "c"].map(|name| call_as(&client, name)).into();
+    heard.received("tools/call", 3).await;
+    for number in 0..3 {
+        let calls = heard.of_connection(number, "tools/call");
+        let [only] = calls.as_slice() else { panic!("one at a time: {calls:?}") };
+        heard.answer_over(number, only, said(only["params"]["arguments"]["name"].as_str().unwrap()));
+    }
+    for (call, name) in running.into_iter().zip(["a", "b", "c"]) {
+        assert_eq!(within(call).await.unwrap().unwrap(), name);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_gets_no_turn_in_time_is_refused_as_retryable_with_the_name_of_the_server() {
+    for down in BOTH {
+        let limits = HubLimits { wait_for_restart: Duration::from_millis(50), ..one_connection() };
+        let (heard, _town, hub) = patient(limits).await;
+        let clients = [agreeable(), agreeable()];
+        let first = call(&connect(&hub, "ada", down, &clients[0]).await);
+        let calls = heard.received("tools/call", 1).await;
+        let refused = call_as(&connect(&hub, "ada", down, &clients[1]).await, "late");
+        let Err(trunkline_client::Error::Refused(refused)) = within(refused).await.unwrap() else {
+            panic!("it is not refused")
+        };
+        assert!(refused.message.starts_with("upstream `a` unavailable: "), "{down}: {}", refused.message);
+        let data: Value = refused.data.unwrap().decode().unwrap();
+        assert_eq!(data, json!({ "upstream": "a", "reason": "too_many", "retryable": true }), "{down}");
+        heard.answer(&calls[0], said("first"));
+        assert_eq!(within(first).await.unwrap(), "first");
+    }
+}
+
+#[tokio::test]
+async fn clients_get_their_turns_in_turn_whatever_the_number_of_their_calls() {
+    let (heard, _town, hub) = patient(one_connection()).await;
+    let answers = agreeable();
+    let [many, one, other] = [
+        connect(&hub, "ada", OLD, &answers).await,
+        connect(&hub, "ada", OLD, &answers).await,
+        connect(&hub, "ada", OLD, &answers).await,
+    ];
+    let waiting = |count: usize| {
+        let hub = hub.clone();
+        until(move || hub.status_of("a").unwrap().waiting == count)
+    };
+    let mut calls = vec![call_as(&many, "many")];
+    heard.received("tools/call", 1).await;
+    calls.push(call_as(&one, "one"));
+    waiting(1).await;
+    // From here on the client that has the connection waits too, since another does.
+    calls.extend((0..20).map(|_| call_as(&many, "many")));
+    waiting(21).await;
+    calls.push(call_as(&other, "other"));
+    waiting(22).await;
+    let mut order = Vec::new();
+    for number in 0..calls.len() {
+        let sent = heard.received("tools/call", number + 1).await;
+        order.push(sent[number]["params"]["arguments"]["name"].as_str().unwrap().to_owned());
+        heard.answer(&sent[number], said("done"));
+    }
+    for call in calls {
+        assert_eq!(within(call).await.unwrap().unwrap(), "done");
+    }
+    assert_eq!(order[..5], ["many", "one", "many", "other", "many"], "{order:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_while_it_waits_takes_no_turn() {
+    for down in BOTH {
+        let (heard, _town, hub) = patient(one_connection()).await;
+        let answers = agreeable();
+        let mut calls = Vec::new();
+        for number in 0..3 {
+            calls.push(call(&connect(&hub, "ada", down, &answers).await));
+            heard.received("tools/call", 1).await;
+            until(|| hub.status_of("a").unwrap().waiting == number).await;
+        }
+        calls[1].abort();
+        until(|| hub.status_of("a").unwrap().waiting == 1).await;
+        for (at, number) in [(0, 0), (1, 2)] {
+            let sent = heard.received("tools/call", at + 1).await;
+            heard.answer(&sent[at], said("done"));
+            assert_eq!(within(&mut calls[number]).await.unwrap(), "done", "{down}");
+        }
+        assert_eq!(heard.of("tools/call").len(), 2, "{down}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_of_a_call_that_was_given_up_never_reaches_another_client() {
+    for down in BOTH {
+        let (heard, _town, hub) = patient(eager_to_grow()).await;
+        let (leaving, staying) = (agreeable(), agreeable());
+        let given_up = call(&connect(&hub, "ada", down, &leaving).await);
+        heard.received("tools/call", 1).await;
+        given_up.abort();
+        heard.received("notifications/cancelled", 1).await;
+        // The server goes on with it and asks, while the call of another client runs.
+        let running = call(&connect(&hub, "ada", down, &staying).await);
+        heard.received("tools/call", 2).await;
+        heard.connection(0).receive(question("too late").to_string());
+        let answer = heard.answered(&json!("too late")).await;
+        assert_eq!(answer["result"], json!({ "action": "cancel" }), "{down}: {answer}");
+        assert!(asked(&staying).is_empty() && asked(&leaving).is_empty(), "{down}");
+        let calls = heard.of_connection(1, "tools/call");
+        assert_eq!(calls.len(), 1, "{down}: it runs over a connection on which nothing else can be asked");
+        heard.answer_over(1, &calls[0], said("done"));
+        assert_eq!(within(running).await.unwrap(), "done", "{down}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_serves_others_again_once_the_server_has_answered_a_call_that_was_given_up() {
+    for down in BOTH {
+        let (heard, _town, hub) =
+            patient(HubLimits { grow_after: Duration::from_millis(20), ..one_connection() }).await;
+        let given_up = call(&connect(&hub, "ada", down, &agreeable()).await);
+        let calls = heard.received("tools/call", 1).await;
+        given_up.abort();
+        heard.received("notifications/cancelled", 1).await;
+        heard.answer(&calls[0], said("too late"));
+        let running = call(&connect(&hub, "ada", down, &agreeable()).await);
+        let calls = heard.received("tools/call", 2).await;
+        assert_eq!(heard.of("initialize").len(), 1, "{down}");
+        heard.answer(&calls[1], said("done"));
+        assert_eq!(within(running).await.unwrap(), "done", "{down}");
     }
 }
 
 #[tokio::test]
 async fn callers_who_can_be_asked_nothing_never_wait_for_a_turn() {
-    let (heard, _town, hub) = patient(Attribution::Exact).await;
-    let mute = Answers::at(&[]).declaring(ClientCapabilities::default());
-    let client = connect(&hub, "ada", NEW, &mute).await;
-    let calls = [call(&client), call(&client), call(&client)];
-    for sent in heard.received("tools/call", 3).await {
-        heard.answer(&sent, said("done"));
+    for (can, what) in [
+        (ClientCapabilities::default(), "nothing"),
+        // Roots are those of the connection, whichever call they are asked in.
+        (ClientCapabilities::default().with_roots(), "roots"),
+    ] {
+        let (heard, _town, hub) = patient(one_connection()).await;
+        let mute = Answers::at(&[]).declaring(can);
+        let client = connect(&hub, "ada", NEW, &mute).await;
+        let calls = [call(&client), call(&client), call(&client)];
+        for sent in heard.received("tools/call", 3).await {
+            heard.answer(&sent, said("done"));
+        }
+        for call in calls {
+            assert_eq!(within(call).await.unwrap(), "done", "{what}");
+        }
     }
-    for call in calls {
-        assert_eq!(within(call).await.unwrap(), "done");
+}
+
+#[tokio::test]
+async fn a_connection_that_all_share_puts_questions_to_none_of_them() {
+    for down in BOTH {
+        let (heard, _town, hub) = patient_and_shared(quick(), Share::All).await;
+        let (ada, bob) = (agreeable(), agreeable());
+        let calls =
+            [call(&connect(&hub, "ada", down, &ada).await), call(&connect(&hub, "bob", down, &bob).await)];
+        let sent = heard.received("tools/call", 2).await;
+        heard.say(&question("of either"));
+        let answer = heard.answered(&json!("of either")).await;
+        assert_eq!(answer["error"]["code"], -32601, "{down}: {answer}");
+        sent.iter().for_each(|call| heard.answer(call, said("done")));
+        for call in calls {
+            assert_eq!(within(call).await.unwrap(), "done", "{down}");
+        }
+        assert!(asked(&ada).is_empty() && asked(&bob).is_empty(), "{down}");
+        assert_eq!(heard.of("initialize").len(), 1, "{down}");
+    }
+}
+
+/// Connects a client that can be asked nothing, and writes down what the server logs.
+async fn listening(hub: &Hub, down: Revision) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let logged = Arc::<Mutex<Vec<String>>>::default();
+    let heard = logged.clone();
+    let log = move |message: &LogMessage| heard.lock().unwrap().push(message.data.decode().unwrap());
+    let builder = Client::builder().pin(down).log_level(Level::Debug).on_log(log);
+    (client(&front(hub), builder, somebody("ada")).await, logged)
+}
+
+fn log_line(text: &str) -> Value {
+    let params = json!({ "level": "warning", "data": text });
+    json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
+}
+
+#[tokio::test]
+async fn a_log_message_that_names_no_call_reaches_a_client_only_while_no_other_has_a_call() {
+    for down in BOTH {
+        let (heard, _town, hub) = patient(quick()).await;
+        let ((ada, adas), (bob, bobs)) = (listening(&hub, down).await, listening(&hub, down).await);
+        let first = call(&ada);
+        heard.received("tools/call", 1).await;
+        heard.say(&log_line("alone"));
+        until(|| *adas.lock().unwrap() == ["alone"]).await;
+        let second = call(&bob);
+        let calls = heard.received("tools/call", 2).await;
+        heard.say(&log_line("of either"));
+        heard.answer(&calls[0], said("first"));
+        assert_eq!(within(first).await.unwrap(), "first");
+        heard.say(&log_line("left"));
+        until(|| *bobs.lock().unwrap() == ["left"]).await;
+        heard.answer(&calls[1], said("second"));
+        assert_eq!(within(second).await.unwrap(), "second");
+        assert_eq!(*adas.lock().unwrap(), ["alone"], "{down}");
+        assert_eq!(heard.of("initialize").len(), 1, "{down}");
     }
 }
 
 #[tokio::test]
 async fn a_question_never_reaches_another_principal_however_long_it_has_been_waiting() {
     for down in BOTH {
-        let (heard, _town, hub) = patient(Attribution::Oldest).await;
+        let (heard, _town, hub) = patient(quick()).await;
         let (bobs, adas) = (agreeable(), agreeable());
         let bob = call(&connect(&hub, "bob", down, &bobs).await);
         heard.received("tools/call", 1).await;
@@ -147,7 +424,7 @@ async fn a_question_never_reaches_another_principal_however_long_it_has_been_wai
 #[tokio::test]
 async fn what_a_server_asks_while_nobody_calls_is_refused_in_the_words_that_its_kind_has() {
     for down in BOTH {
-        let (heard, _town, hub) = patient(Attribution::Oldest).await;
+        let (heard, _town, hub) = patient(quick()).await;
         let all = Answers::new(|question: &Question| panic!("nobody should be asked: {question:?}"));
         let client = connect(&hub, "ada", down, &all).await;
         let done = call(&client);
@@ -196,7 +473,7 @@ async fn a_question_that_the_caller_did_not_declare_is_refused_with_the_right_co
         (form(), "roots/list", json!({}), -32601),
     ] {
         for down in BOTH {
-            let (heard, _town, hub) = patient(Attribution::Oldest).await;
+            let (heard, _town, hub) = patient(quick()).await;
             let nobody = Answers::new(|question: &Question| panic!("nobody should be asked: {question:?}"));
             let running = call(&connect(&hub, "ada", down, &nobody.declaring(can.clone())).await);
             let calls = heard.received("tools/call", 1).await;

@@ -9,11 +9,12 @@ use trunkline_client::Client;
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::ClientCapabilities;
 use trunkline_client::transport::Opener;
-use trunkline_hub::Hub;
+use trunkline_config::Share;
+use trunkline_hub::{Hub, HubLimits};
 
 use crate::support::{
-    Answers, NEW, OLD, Says, Script, Town, client, eager, front, lazy, said, say, script, somebody, until,
-    within,
+    Answers, NEW, OLD, Says, Script, Town, client, eager, front, lazy, quick, said, say, script, somebody,
+    until, within,
 };
 
 /// A server that says over which of its connections it was called.
@@ -77,6 +78,69 @@ async fn a_server_without_sessions_is_told_with_each_request_who_can_do_what() {
         let sent = heard.of("tools/call").pop().unwrap();
         let declared = &sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
         assert_eq!(declared["elicitation"].is_object(), can.form(), "{who}: {sent}");
+    }
+}
+
+/// Calls a tool, and returns over which connection the server was called.
+async fn over(client: &Client) -> String {
+    say(client, "a__t").await
+}
+
+#[tokio::test]
+async fn a_principal_with_many_sessions_never_ends_the_only_connection_of_another() {
+    let town = Town::default();
+    let (heard, opener) = numbered();
+    town.script("a", opener, OLD);
+    let hub = town.hub_within(HubLimits { connections_per_server: 4, ..quick() });
+    let mut config = lazy("a");
+    config.share = Share::Session;
+    within(hub.set_servers(vec![config])).await;
+    let bob = connect(&hub, "bob", OLD, Answers::at(&[])).await;
+    let bobs = over(&bob).await;
+    // Each session of ann has a connection of its own, and the oldest of them make room for the newest.
+    for _ in 0..12 {
+        let ann = connect(&hub, "ann", OLD, Answers::at(&[])).await;
+        assert_ne!(over(&ann).await, bobs);
+    }
+    assert_eq!(over(&bob).await, bobs, "his session goes on as it was");
+    until(|| heard.open() <= 4).await;
+}
+
+#[tokio::test]
+async fn a_principal_gets_its_share_of_connections_although_another_uses_all_of_them() {
+    let town = Town::default();
+    let (heard, opener) = script(|peer, message| match message["params"]["name"].as_str() {
+        Some("t") if message["params"]["arguments"]["wait"] == true => Says::Nothing,
+        Some("t") => Says::Result(said(&peer.number.to_string())),
+        _ => Says::AsUsual,
+    });
+    town.script("a", opener, OLD);
+    let hub = town.hub_within(HubLimits { connections_per_server: 3, ..quick() });
+    let mut config = lazy("a");
+    config.share = Share::Session;
+    within(hub.set_servers(vec![config])).await;
+    let mut running = Vec::new();
+    for number in 0..3 {
+        let ann = connect(&hub, "ann", OLD, Answers::at(&[])).await;
+        running.push(tokio::spawn(ann.call("a__t", json!({ "wait": true })).into_future()));
+        heard.received("tools/call", number + 1).await;
+    }
+    let bob = connect(&hub, "bob", OLD, Answers::at(&[])).await;
+    let waits = {
+        let bob = bob.clone();
+        tokio::spawn(async move { over(&bob).await })
+    };
+    until(|| hub.status_of("a").unwrap().waiting == 1).await;
+    // No call of ann is cut short: whichever of hers is over first makes room for him.
+    let sent = &heard.of_connection(1, "tools/call")[0];
+    heard.answer_over(1, sent, said("done"));
+    assert_eq!(within(running.remove(1)).await.unwrap().unwrap().text(), "done");
+    assert_eq!(within(waits).await.unwrap(), "3");
+    assert_eq!([0, 1, 2].map(|number| heard.connection(number).is_closed()), [false, true, false]);
+    for (number, call) in [0, 2].into_iter().zip(running) {
+        let sent = &heard.of_connection(number, "tools/call")[0];
+        heard.answer_over(number, sent, said("done"));
+        assert_eq!(within(call).await.unwrap().unwrap().text(), "done");
     }
 }
 

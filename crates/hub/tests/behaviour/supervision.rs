@@ -158,7 +158,8 @@ async fn connections_of_one_server_are_bounded_and_the_one_that_was_unused_for_l
     let town = Town::default();
     let (server, gate) = gated();
     town.settle("a", &server.with(parrot("t")), OLD);
-    let hub = town.hub_within(HubLimits { connections_per_server: 2, ..quick() });
+    let wait_for_restart = Duration::from_millis(500);
+    let hub = town.hub_within(HubLimits { connections_per_server: 2, wait_for_restart, ..quick() });
     within(hub.set_servers(vec![lazy("a")])).await;
     for who in ["a", "b", "c", "d"] {
         let client = asked_as(&hub, who, ClientCapabilities::default()).await;

@@ -1,11 +1,10 @@
 //! The server at the far end: one of everything that a pair of revisions has to carry.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::watch;
 use trunkline_server::protocol::Level;
 use trunkline_server::protocol::model::{PromptMessage, SampleQuestion};
 use trunkline_server::{
@@ -28,29 +27,41 @@ struct Key {
     key: String,
 }
 
-/// Things that happened, each under a name, and those who wait for them.
-#[derive(Clone, Debug, Default)]
-struct Events(Arc<watch::Sender<BTreeSet<String>>>);
+/// Things that happened, each under a name that no other has, and those who wait for them.
+///
+/// They are files, since two calls of one client may be in two processes: one that may be asked something is not run beside
+/// another over a connection on which nothing says to which of them a question belongs.
+struct Events;
 
 impl Events {
-    fn happened(&self, what: &str) {
-        self.0.send_modify(|events| {
-            events.insert(what.to_owned());
-        });
+    fn file(what: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("trunkline-matrix-{what}"))
     }
 
-    async fn wait_for(&self, what: &str) {
-        // The sender is `self`, so that this waits and never fails.
-        let _ = self.0.subscribe().wait_for(|events| events.contains(what)).await;
+    fn happened(what: &str) {
+        std::fs::write(Self::file(what), "").unwrap();
+    }
+
+    async fn wait_for(what: &str) {
+        while std::fs::remove_file(Self::file(what)).is_err() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Waits until what happened was noticed by the one that waits for it.
+    async fn noticed(what: &str) {
+        while Self::file(what).exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 }
 
 /// Says that a call has ended, however it ended.
-struct Ended(Events, String);
+struct Ended(String);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.0.happened(&self.1);
+        Events::happened(&self.0);
     }
 }
 
@@ -81,23 +92,16 @@ fn with_tools(server: Server) -> Server {
 
 /// A tool that runs until it is cancelled, and one that tells when it was.
 fn with_waits(server: Server) -> Server {
-    let ended = Events::default();
-    let told = ended.clone();
     server
-        .with(Tool::new("wait").run(move |cx: Context, Key { key }: Key| {
-            let ended = Ended(ended.clone(), key);
-            async move {
-                cx.progress(1, 2);
-                std::future::pending::<()>().await;
-                drop(ended);
-            }
+        .with(Tool::new("wait").run(async |cx: Context, Key { key }: Key| {
+            let ended = Ended(key);
+            cx.progress(1, 2);
+            std::future::pending::<()>().await;
+            drop(ended);
         }))
-        .with(Tool::new("waited").run(move |Key { key }: Key| {
-            let ended = told.clone();
-            async move {
-                ended.wait_for(&key).await;
-                "it is over"
-            }
+        .with(Tool::new("waited").run(async |Key { key }: Key| {
+            Events::wait_for(&key).await;
+            "it is over"
         }))
 }
 
@@ -162,21 +166,17 @@ fn with_questions(server: Server) -> Server {
 
 /// A tool that asks and does not wait for the answer, and one that tells it when to stop waiting.
 fn with_impatience(server: Server) -> Server {
-    let hurries = Events::default();
-    let hurried = hurries.clone();
     server
-        .with(Tool::new("impatient").run(move |cx: Context, Key { key }: Key| {
-            let hurries = hurries.clone();
-            async move {
-                tokio::select! {
-                    biased;
-                    () = hurries.wait_for(&key) => Ok::<_, ToolError>("gave up".to_owned()),
-                    answer = cx.ask(ask::<Confirm>("Quick?")) => Ok(answer?.0.to_string()),
-                }
+        .with(Tool::new("impatient").run(async |cx: Context, Key { key }: Key| {
+            tokio::select! {
+                biased;
+                () = Events::wait_for(&key) => Ok::<_, ToolError>("gave up".to_owned()),
+                answer = cx.ask(ask::<Confirm>("Quick?")) => Ok(answer?.0.to_string()),
             }
         }))
-        .with(Tool::new("hurry").run(move |Key { key }: Key| {
-            hurried.happened(&key);
-            async { "hurried" }
+        .with(Tool::new("hurry").run(async |Key { key }: Key| {
+            Events::happened(&key);
+            Events::noticed(&key).await;
+            "hurried"
         }))
 }

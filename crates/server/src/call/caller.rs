@@ -24,6 +24,9 @@ pub struct Caller {
     pub request_id: Option<Id>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
+    /// The connection that the request came over, if that lasts for longer than a request: a pipe, a WebSocket, or a channel
+    /// within this process. A request of Streamable HTTP has none.
+    pub connection: Option<SessionId>,
     /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
     /// session. It says where to look, and nothing about who may.
     pub bag: Option<SessionId>,
@@ -39,6 +42,12 @@ impl Caller {
     /// Returns what the client declared that it can do; nothing, if what it declared is not legible.
     pub fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::read(&self.capabilities, self.revision).unwrap_or_default()
+    }
+
+    /// Returns what tells the client from all others for as long as it stays: its session, or else its connection. Clients
+    /// that send each request by itself have nothing of the kind, and two requests of one cannot be told from those of two.
+    pub fn client_id(&self) -> Option<SessionId> {
+        self.session.or(self.connection)
     }
 
     /// Returns what the client calls itself, if it says so legibly.

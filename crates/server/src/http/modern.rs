@@ -11,7 +11,7 @@ use super::endpoint::{Inner, answered, streamed};
 use super::heads::Heads;
 use super::stream::ListenStream;
 use super::taken::Taken;
-use crate::edge::modern::{self, Begun};
+use crate::edge::modern::{self, Begun, Sender};
 use crate::env::Env;
 use crate::unanswered::Reserved;
 
@@ -30,7 +30,8 @@ impl Inner {
             Ok(admitted) => admitted,
             Err(refusal) => return answered(modern::refuse(Some(&request.id), &refusal), false),
         };
-        let mut begun = modern::begin(&self.core, request, admitted, principal, env);
+        let mut begun =
+            modern::begin(&self.core, request, admitted, Sender { principal, connection: None, env });
         if let Some(reserved) = reserved {
             begun = begun.keep(reserved);
         }

@@ -207,6 +207,7 @@ fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
         client: None,
         request_id: None,
         session: None,
+        connection: None,
         bag: None,
         log_level: None,
         progress_token: None,

@@ -85,9 +85,9 @@ impl<C: Channel> Driver<C> {
             Command::Request { slot, .. } if Arc::strong_count(&slot) == 1 => {
                 self.shared.places.add_permits(1);
             }
-            Command::Request { id, body, slot, may_ask, is_cancellable, stands } => {
+            Command::Request { id, body, slot, answerer, is_cancellable, stands } => {
                 self.channel.send(&body);
-                self.table.insert(id, Entry { slot, may_ask, is_cancellable, stands, open: Vec::new() });
+                self.table.insert(id, Entry { slot, answerer, is_cancellable, stands, open: Vec::new() });
             }
             Command::Post { body, sent, answers, .. } => {
                 if let Some(question) = answers {
@@ -98,8 +98,11 @@ impl<C: Channel> Driver<C> {
                 let _ = sent.send(());
             }
             Command::GiveBack(question, certain) => self.attribute_again(question, certain),
-            Command::Abandon(id) => {
-                let Some(entry) = self.table.remove(id) else { return };
+            Command::Abandon(id, answerer) => {
+                let Some(entry) = self.table.abandon(id) else {
+                    // It was answered, or never sent, before the driver heard that it was given up.
+                    return self.shared.settle_abandoned(answerer);
+                };
                 self.shared.places.add_permits(1);
                 if entry.is_cancellable {
                     self.channel.send(&emit::notification("notifications/cancelled", |params| {
@@ -216,7 +219,12 @@ impl<C: Channel> Driver<C> {
                 entry.slot.finish(Arrived::Response(response.outcome));
             }
             // Late, repeated, or never asked for.
-            None => tracing::debug!(id = ?response.id, "dropped a response that nobody waits for"),
+            None => {
+                if let Some(answerer) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
+                    self.shared.settle_abandoned(answerer);
+                }
+                tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
+            }
         }
     }
 
@@ -230,7 +238,7 @@ impl<C: Channel> Driver<C> {
         self.attribute(request);
     }
 
-    /// Gives a question to the request that most likely asked it.
+    /// Gives a question to the request within which it was asked, or to the session if that cannot be known.
     fn attribute(&mut self, request: Request) {
         let id = request.id.clone();
         // Servers ask for roots whenever they like.
@@ -291,6 +299,8 @@ impl<C: Channel> Driver<C> {
                 let id = era::cancelled_request(notice)?;
                 if self.table.has(&id) { self.table.named(&id) } else { self.table.settle(&id) }
             }
+            // One that was given up may still be at work, and it may be about that.
+            "notifications/message" if self.shared.has_abandoned() => None,
             "notifications/message" => self.table.only_call(),
             _ => None,
         }

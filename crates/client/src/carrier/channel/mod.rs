@@ -12,7 +12,7 @@ mod table;
 mod tests;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -27,7 +27,7 @@ use trunkline_transport::process::Process;
 
 use self::driver::Driver;
 use self::slot::Slot;
-use super::{Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
+use super::{Answerer, Arrived, Aside, Carrier, Exchange, Loss, Outgoing, Posted};
 use crate::error::Error;
 
 /// Notifications and answers that wait to be written; beyond it whoever posts one waits.
@@ -63,6 +63,8 @@ pub(super) struct Shared {
     closed: AtomicBool,
     places: Semaphore,
     posts: Arc<Semaphore>,
+    /// Requests that were given up and within which the server may still ask something.
+    abandoned: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +81,7 @@ enum Command {
         id: u64,
         body: String,
         slot: Arc<Slot>,
-        may_ask: bool,
+        answerer: Answerer,
         is_cancellable: bool,
         stands: bool,
     },
@@ -90,7 +92,7 @@ enum Command {
         _place: OwnedSemaphorePermit,
     },
     /// Nobody waits for a request any more.
-    Abandon(u64),
+    Abandon(u64, Answerer),
     /// Nobody answers a question; whether it belonged to whom it was given is certain, or not.
     GiveBack(Request, bool),
 }
@@ -136,6 +138,10 @@ impl Carrier for ChannelCarrier {
         self.shared.lock().gone.is_some()
     }
 
+    fn abandoned(&self) -> usize {
+        self.shared.abandoned.load(Ordering::Acquire)
+    }
+
     fn close(&self) -> BoxFuture<'static, ()> {
         self.shared.close();
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -173,7 +179,22 @@ impl Shared {
             closed: AtomicBool::new(false),
             places: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
             posts: Arc::new(Semaphore::new(MOST_POSTS)),
+            abandoned: AtomicUsize::new(0),
         }
+    }
+
+    /// Counts a request that was given up, if something may still be asked within it.
+    fn count_abandoned(&self, answerer: Answerer) {
+        self.abandoned.fetch_add(usize::from(answerer.answers()), Ordering::AcqRel);
+    }
+
+    fn has_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire) > 0
+    }
+
+    /// Counts it off again, since nothing can be asked within it any more.
+    fn settle_abandoned(&self, answerer: Answerer) {
+        self.abandoned.fetch_sub(usize::from(answerer.answers()), Ordering::AcqRel);
     }
 
     /// Tells the driver something, unless it is gone.
@@ -214,6 +235,7 @@ pub(super) struct Waiting {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
     id: u64,
+    answerer: Answerer,
     stage: Stage,
 }
 
@@ -232,7 +254,6 @@ enum Stage {
 #[derive(Debug)]
 struct Written {
     body: String,
-    may_ask: bool,
     is_cancellable: bool,
     stands: bool,
 }
@@ -247,13 +268,13 @@ impl fmt::Debug for Place {
 
 impl Waiting {
     fn new(shared: Arc<Shared>, outgoing: Outgoing) -> Self {
+        let (id, answerer) = (outgoing.id, outgoing.answerer);
         let written = Written {
-            may_ask: outgoing.may_ask,
             is_cancellable: outgoing.is_cancellable(),
             stands: outgoing.stands(),
             body: outgoing.body,
         };
-        Self { shared, slot: Arc::default(), id: outgoing.id, stage: Stage::Written(written) }
+        Self { shared, slot: Arc::default(), id, answerer, stage: Stage::Written(written) }
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
@@ -294,9 +315,9 @@ impl Waiting {
     }
 
     fn send(&mut self, written: Written) -> Result<(), Loss> {
-        let Written { body, may_ask, is_cancellable, stands } = written;
-        let (id, slot) = (self.id, self.slot.clone());
-        self.shared.tell(Command::Request { id, body, slot, may_ask, is_cancellable, stands })?;
+        let Written { body, is_cancellable, stands } = written;
+        let (id, slot, answerer) = (self.id, self.slot.clone(), self.answerer);
+        self.shared.tell(Command::Request { id, body, slot, answerer, is_cancellable, stands })?;
         self.stage = Stage::InFlight;
         Ok(())
     }
@@ -305,8 +326,10 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if matches!(self.stage, Stage::InFlight) {
+            // Counted here and not by the driver: a caller that gave its request up may look at once.
+            self.shared.count_abandoned(self.answerer);
             // A driver that is gone has nobody to tell.
-            let _ = self.shared.tell(Command::Abandon(self.id));
+            let _ = self.shared.tell(Command::Abandon(self.id, self.answerer));
         }
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use trunkline_protocol::Id;
 
 use super::slot::Slot;
-use crate::carrier::{Arrived, Loss};
+use crate::carrier::{Answerer, Arrived, Loss};
+
+/// Requests that were given up and are remembered until the server answers them; one beyond it is never known to be over.
+const MOST_ABANDONED: usize = 1024;
 
 /// The requests that are in flight on one channel, and to which of them something belongs.
 #[derive(Debug, Default)]
@@ -13,6 +16,8 @@ pub(super) struct Table {
     entries: HashMap<u64, Entry, BuildHasherDefault<Spread>>,
     /// How many of them only stand.
     standing: usize,
+    /// Those that were given up, within which the server may ask something until it answers them.
+    abandoned: HashMap<u64, Answerer, BuildHasherDefault<Spread>>,
 }
 
 /// Spreads the bits of an id. We count the ids ourselves, so that no peer can choose them to meet in one place.
@@ -37,7 +42,7 @@ impl Hasher for Spread {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) slot: Arc<Slot>,
-    pub(super) may_ask: bool,
+    pub(super) answerer: Answerer,
     pub(super) is_cancellable: bool,
     /// Whether it only stands to tell of changes, so that nothing else belongs to it.
     pub(super) stands: bool,
@@ -57,6 +62,20 @@ impl Table {
         let entry = self.entries.remove(&id)?;
         self.standing -= usize::from(entry.stands);
         Some(entry)
+    }
+
+    /// Takes a request out whose caller gave it up.
+    pub(super) fn abandon(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.remove(id)?;
+        if entry.answerer.answers() && self.abandoned.len() < MOST_ABANDONED {
+            self.abandoned.insert(id, entry.answerer);
+        }
+        Some(entry)
+    }
+
+    /// Takes out a request that was given up, since the server has answered it after all.
+    pub(super) fn take_abandoned(&mut self, id: &Id) -> Option<Answerer> {
+        self.abandoned.remove(&id.number()?)
     }
 
     /// Takes out the request that a response names.
@@ -91,15 +110,24 @@ impl Table {
         self.entries.len() - self.standing > 1
     }
 
-    /// Returns the request to which a question most likely belongs, since nothing on a channel says so.
+    /// Returns the request within which a question was asked, and whether that is certain; nothing if it cannot be known.
     ///
-    /// That is the oldest one which waits for no answer yet; ids grow, so that the smallest is the oldest. All of them are
-    /// of one caller, so that a wrong guess shows a question beside another call of the same party.
-    ///
-    /// With it comes whether it is the only one that can have asked.
+    /// Nothing on a channel says so. The only request that can be asked is certainly the one. Of several that are answered by
+    /// the same caller, or by the client's handler, the oldest is taken that waits for no answer yet (ids grow): whichever it
+    /// is, the same party is asked. Where several could be asked nothing is guessed, since a question must not reach another
+    /// caller than the one whose request caused it. A request that declared nothing gets the question only if it is alone,
+    /// and refuses it, so that its caller learns what was missing.
     pub(super) fn asking(&mut self) -> Option<(&mut Entry, bool)> {
-        let count = self.entries.values().filter(|entry| entry.may_ask).count();
-        let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.may_ask);
+        let answering = || self.entries.values().map(|entry| entry.answerer).filter(|it| it.answers());
+        let asked = match answering().next() {
+            Some(first) => answering().all(|other| other == first).then_some(first)?,
+            None => Answerer::Undeclared,
+        };
+        let count = self.entries.values().filter(|entry| entry.answerer == asked).count();
+        if asked == Answerer::Undeclared && count > 1 {
+            return None;
+        }
+        let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.answerer == asked);
         let oldest = eligible.min_by_key(|(id, entry)| (!entry.open.is_empty(), **id));
         oldest.map(|(_, entry)| (entry, count == 1))
     }
@@ -128,43 +156,85 @@ mod tests {
 
     use super::*;
 
-    fn table(entries: &[(u64, bool, &[&str])]) -> Table {
+    use Answerer::{Handler, None as Nothing, Undeclared};
+
+    const ONE: Answerer = Answerer::Caller(1);
+    const OTHER: Answerer = Answerer::Caller(2);
+
+    type Listed<'a> = (u64, Answerer, &'a [&'a str]);
+    type Case<'a> = (&'a [Listed<'a>], Option<(u64, bool)>);
+
+    fn table(entries: &[Listed<'_>]) -> Table {
         let mut table = Table::default();
-        for (id, may_ask, open) in entries {
+        for (id, answerer, open) in entries {
             let open = open.iter().map(|text| Id::from_text(text)).collect();
-            let entry =
-                Entry { slot: Arc::default(), may_ask: *may_ask, is_cancellable: true, stands: false, open };
-            table.insert(*id, entry);
+            let (slot, answerer) = (Arc::default(), *answerer);
+            table.insert(*id, Entry { slot, answerer, is_cancellable: true, stands: false, open });
         }
         table
     }
 
+    /// Finds the request that a question is given to, and whether that is certain.
+    fn asked(entries: &[Listed<'_>]) -> Option<(u64, bool)> {
+        let mut table = table(entries);
+        let (found, is_certain) =
+            table.asking().map(|(entry, is_only)| (Arc::as_ptr(&entry.slot), is_only))?;
+        let id = table.entries.iter().find(|(_, entry)| Arc::as_ptr(&entry.slot) == found)?.0;
+        Some((*id, is_certain))
+    }
+
     #[test]
-    fn a_question_goes_to_the_oldest_call_that_waits_for_no_answer() {
-        type Case<'a> = (&'a [(u64, bool, &'a [&'a str])], Option<u64>);
+    fn a_question_for_the_handler_goes_to_the_oldest_call_that_waits_for_no_answer() {
         let cases: &[Case<'_>] = &[
             (&[], None),
-            (&[(1, false, &[])], None),
-            (&[(1, true, &[])], Some(1)),
-            (&[(1, false, &[]), (2, true, &[])], Some(2)),
-            (&[(3, true, &[]), (2, true, &[])], Some(2)),
-            (&[(2, true, &["q"]), (3, true, &[])], Some(3)),
-            (&[(2, true, &["q"]), (3, true, &["r"])], Some(2)),
+            (&[(1, Nothing, &[])], None),
+            (&[(1, Handler, &[])], Some((1, true))),
+            (&[(1, Nothing, &[]), (2, Handler, &[])], Some((2, true))),
+            (&[(1, Undeclared, &[]), (2, Handler, &[])], Some((2, true))),
+            (&[(3, Handler, &[]), (2, Handler, &[])], Some((2, false))),
+            (&[(2, Handler, &["q"]), (3, Handler, &[])], Some((3, false))),
+            (&[(2, Handler, &["q"]), (3, Handler, &["r"])], Some((2, false))),
         ];
         for (entries, expected) in cases {
-            let mut table = table(entries);
-            let found = table.asking().map(|(entry, _)| Arc::as_ptr(&entry.slot));
-            let id =
-                table.entries.iter().find(|(_, e)| Some(Arc::as_ptr(&e.slot)) == found).map(|(id, _)| *id);
-            assert_eq!(id, *expected, "{entries:?}");
+            assert_eq!(asked(entries), *expected, "{entries:?}");
         }
+    }
+
+    #[test]
+    fn a_question_is_given_to_a_caller_only_if_no_other_can_have_caused_it() {
+        let cases: &[Case<'_>] = &[
+            (&[(1, ONE, &[])], Some((1, true))),
+            (&[(1, Undeclared, &[]), (2, ONE, &[]), (3, Nothing, &[])], Some((2, true))),
+            (&[(1, ONE, &["q"])], Some((1, true))),
+            (&[(2, ONE, &[]), (1, ONE, &[])], Some((1, false))),
+            (&[(1, ONE, &["q"]), (2, ONE, &[])], Some((2, false))),
+            (&[(1, ONE, &[]), (2, OTHER, &[])], None),
+            (&[(1, ONE, &["q"]), (2, OTHER, &[])], None),
+            (&[(1, ONE, &[]), (2, ONE, &[]), (3, OTHER, &[])], None),
+            (&[(1, Handler, &[]), (2, ONE, &[])], None),
+            (&[(1, Undeclared, &[]), (2, Nothing, &[])], Some((1, true))),
+            (&[(1, Undeclared, &[]), (2, Undeclared, &[])], None),
+        ];
+        for (entries, expected) in cases {
+            assert_eq!(asked(entries), *expected, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn an_abandoned_request_is_remembered_until_it_is_answered_if_it_could_be_asked() {
+        let mut table = table(&[(1, ONE, &[]), (2, Handler, &[]), (3, Undeclared, &[]), (4, Nothing, &[])]);
+        for id in 1..=4 {
+            assert!(table.abandon(id).is_some() && table.abandon(id).is_none(), "{id}");
+        }
+        let mut answered = |id: u64| table.take_abandoned(&Id::from_number(id));
+        assert_eq!([1, 2, 3, 4, 1].map(&mut answered), [Some(ONE), Some(Handler), None, None, None]);
     }
 
     #[test]
     fn what_only_stands_is_no_call() {
         let entry = |stands| Entry {
             slot: Arc::default(),
-            may_ask: false,
+            answerer: Nothing,
             is_cancellable: true,
             stands,
             open: Vec::new(),
@@ -187,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_response_is_matched_by_the_exact_text_of_its_id() {
-        let table = table(&[(1, true, &[]), (0, true, &[])]);
+        let table = table(&[(1, ONE, &[]), (0, ONE, &[])]);
         for (token, known) in [
             ("1", true),
             ("0", true),

@@ -9,7 +9,7 @@ use trunkline_protocol::Method;
 use trunkline_transport::{MemoryChannel, ReceiveError, memory};
 
 use super::*;
-use crate::carrier::{Mirror, aside};
+use crate::carrier::{Answerer, Mirror, aside};
 use crate::wakes::Wakes;
 
 /// A channel that counts the writes of whoever drives it.
@@ -83,7 +83,8 @@ impl Bench {
         self.last += 1;
         let (id, method) = (self.last, method.as_str());
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
-        let outgoing = Outgoing { id, method: method.into(), body, mirror: Mirror::Nothing, may_ask: false };
+        let outgoing =
+            Outgoing { id, method: method.into(), body, mirror: Mirror::Nothing, answerer: Answerer::None };
         let mut waiting = Waiting::new(self.shared.clone(), outgoing);
         assert!(poll(&mut waiting).is_pending());
         waiting

@@ -12,6 +12,7 @@ use trunkline_client::transport::{Opener, memory};
 use trunkline_client::{Builder, Client};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName};
 use trunkline_hub::Hub;
+use trunkline_server::http::{HttpOptions, serve as serve_http};
 use trunkline_server::{Host, HostOptions, Server, Tool};
 use trunkline_session::Principal;
 
@@ -57,6 +58,17 @@ pub(crate) fn front(hub: &Hub) -> Host {
 /// Connects a client that speaks one revision and can be asked nothing.
 pub(crate) async fn plain(hub: &Hub, revision: Revision) -> Client {
     client(&front(hub), Client::builder().pin(revision), Principal::Process).await
+}
+
+/// Serves a hub over HTTP to anonymous clients, and returns the address.
+pub(crate) async fn http_front(hub: &Hub) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let endpoint = front(hub).http(HttpOptions::default());
+    tokio::spawn(async move {
+        serve_http(listener, &endpoint, endpoint.clone(), DEADLINE).await.unwrap();
+    });
+    format!("http://{address}/mcp")
 }
 
 pub(crate) fn somebody(name: &str) -> Principal {

@@ -16,6 +16,24 @@ impl Script {
         self.connections.lock().unwrap().last().cloned().expect("somebody has connected")
     }
 
+    /// Returns one of the connections that there ever were, counted from zero.
+    pub(crate) fn connection(&self, number: usize) -> Mock {
+        self.connections.lock().unwrap()[number].clone()
+    }
+
+    /// Returns the messages of a method that came over one connection.
+    pub(crate) fn of_connection(&self, number: usize, method: &str) -> Vec<Value> {
+        let sent = self.connection(number).sent().into_iter();
+        let sent = sent.map(|message| serde_json::from_str::<Value>(&message).unwrap());
+        sent.filter(|message| message["method"] == method).collect()
+    }
+
+    /// Answers a call over one connection.
+    pub(crate) fn answer_over(&self, number: usize, call: &Value, result: Value) {
+        let answer = json!({ "jsonrpc": "2.0", "id": call["id"], "result": result });
+        self.connection(number).receive(answer.to_string());
+    }
+
     /// Returns how many connections there are.
     pub(crate) fn open(&self) -> usize {
         let connections = self.connections.lock().unwrap().clone();
@@ -75,6 +93,11 @@ impl Peer {
     pub(crate) fn say(&self, message: Value) {
         let mock = self.mock.clone();
         tokio::spawn(async move { mock.receive(message.to_string()) });
+    }
+
+    /// Says something now, which is possible only while nothing is being said: from a task of its own.
+    pub(crate) fn say_now(&self, message: &Value) {
+        self.mock.receive(message.to_string());
     }
 
     /// Answers a call.

@@ -11,7 +11,7 @@ use trunkline_protocol::codec::Reply;
 use trunkline_protocol::era::Admitted;
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Request, Revision, Writer, emit, meta};
-use trunkline_session::Principal;
+use trunkline_session::{Principal, SessionId};
 
 pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::Listen;
@@ -52,19 +52,21 @@ impl Begun {
     }
 }
 
+/// Where a request came from, which it does not say itself.
+pub(crate) struct Sender {
+    pub(crate) principal: Principal,
+    /// The connection, if that lasts for longer than the request.
+    pub(crate) connection: Option<SessionId>,
+    pub(crate) env: Env,
+}
+
 /// Begins a request that passed the ladder.
-pub(crate) fn begin(
-    core: &Arc<Core>,
-    request: Request,
-    admitted: Admitted,
-    principal: Principal,
-    env: Env,
-) -> Begun {
+pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, sender: Sender) -> Begun {
     let id = request.id.clone();
     let begun = match admitted.method {
         Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
-        Method::Listen => begin_listen(core, &request.id, &request.params, principal),
-        _ => begin_call(core, request, admitted, principal, env),
+        Method::Listen => begin_listen(core, &request.id, &request.params, sender),
+        _ => begin_call(core, request, admitted, sender),
     };
     begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
 }
@@ -90,9 +92,12 @@ fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
 }
 
 /// Begins a stream of changes, once the handler is ready to tell of them.
-fn begin_listen(core: &Arc<Core>, id: &Id, params: &Params, principal: Principal) -> Result<Begun, Refusal> {
+fn begin_listen(core: &Arc<Core>, id: &Id, params: &Params, sender: Sender) -> Result<Begun, Refusal> {
     let mut filter = Listen::filter(core, params)?;
-    let listener = Listener { principal: principal.clone(), session: None };
+    let principal = sender.principal;
+    // A stream is its own connection where there is no other.
+    let connection = sender.connection.unwrap_or_else(SessionId::random);
+    let listener = Listener { principal: principal.clone(), session: None, connection: Some(connection) };
     filter.listener = Some(listener.clone());
     let listen = {
         let (core, id) = (core.clone(), id.clone());
@@ -117,8 +122,7 @@ fn begin_call(
     core: &Arc<Core>,
     request: Request,
     admitted: Admitted,
-    principal: Principal,
-    env: Env,
+    Sender { principal, connection, env }: Sender,
 ) -> Result<Begun, Refusal> {
     let mut in_flight = core.admit_call(&principal)?;
     let Request { id, params, .. } = request;
@@ -129,6 +133,7 @@ fn begin_call(
         client: admitted.client,
         request_id: Some(id.clone()),
         session: None,
+        connection,
         bag: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),

@@ -93,7 +93,7 @@ impl LiveSession {
 
     /// Returns who is told of changes in it.
     pub(crate) fn listener(&self) -> Listener {
-        Listener { principal: self.record.principal.clone(), session: Some(self.record.id) }
+        Listener { principal: self.record.principal.clone(), session: Some(self.record.id), connection: None }
     }
 
     /// Returns what the session keeps for its calls.
@@ -119,6 +119,7 @@ impl LiveSession {
             client: self.record.client.clone(),
             request_id: Some(request.clone()),
             session: Some(self.record.id),
+            connection: None,
             bag: Some(self.keep.bags.name()),
             log_level: self.level(),
             progress_token,

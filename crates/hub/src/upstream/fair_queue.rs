@@ -1,0 +1,125 @@
+//! The order in which waiting calls are served: each client in turn.
+
+use std::collections::BTreeMap;
+
+/// Calls that wait, ordered so that a client with many of them does not keep the one call of another waiting.
+///
+/// The first call of each client comes before the second of any, and so on; within one round the one that came first.
+#[derive(Debug)]
+pub(super) struct FairQueue<C, T> {
+    waiting: BTreeMap<Position, (C, T)>,
+    /// The round that is served now. A client that comes back begins there, so that it is owed nothing for the time in which
+    /// it did not wait.
+    round: u64,
+    arrivals: u64,
+}
+
+/// The place of one call in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    round: u64,
+    arrival: u64,
+}
+
+impl<C, T> Default for FairQueue<C, T> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), round: 0, arrivals: 0 }
+    }
+}
+
+impl<C: PartialEq, T> FairQueue<C, T> {
+    /// Adds a call of a client behind those that the client has here already.
+    pub(super) fn join(&mut self, client: C, item: T) -> Position {
+        let last = self.waiting.iter().rev().find(|(_, (known, _))| *known == client);
+        let round = last.map_or(self.round, |(position, _)| position.round + 1);
+        let position = Position { round, arrival: self.arrivals };
+        self.arrivals += 1;
+        self.waiting.insert(position, (client, item));
+        position
+    }
+
+    /// Takes a call out because it was served.
+    pub(super) fn serve(&mut self, position: Position) {
+        if self.waiting.remove(&position).is_some() {
+            // Its client may be back at once, and then comes after those who wait in the same round.
+            self.round = self.round.max(position.round + 1);
+        }
+    }
+
+    /// Takes a call out because it no longer waits.
+    pub(super) fn leave(&mut self, position: Position) {
+        self.waiting.remove(&position);
+    }
+
+    pub(super) fn get_mut(&mut self, position: Position) -> Option<&mut T> {
+        self.waiting.get_mut(&position).map(|(_, item)| item)
+    }
+
+    /// Returns all calls, the one that is to be served first at the beginning.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (Position, &C, &T)> {
+        self.waiting.iter().map(|(position, (client, item))| (*position, client, item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(queue: &FairQueue<char, usize>) -> String {
+        queue.in_order().map(|(_, client, number)| format!("{client}{number} ")).collect()
+    }
+
+    #[test]
+    fn clients_are_served_in_turn_whatever_the_number_of_their_calls() {
+        let mut queue = FairQueue::default();
+        let first: Vec<_> = (0..3).map(|number| queue.join('a', number)).collect();
+        queue.join('b', 0);
+        queue.join('c', 0);
+        queue.join('c', 1);
+        assert_eq!(order(&queue), "a0 b0 c0 a1 c1 a2 ");
+        queue.serve(first[0]);
+        // One that comes now does not come before those who wait for their first turn.
+        queue.join('d', 0);
+        assert_eq!(order(&queue), "b0 c0 a1 c1 d0 a2 ");
+        queue.leave(first[1]);
+        assert_eq!(order(&queue), "b0 c0 c1 d0 a2 ");
+        assert!(queue.get_mut(first[1]).is_none() && queue.get_mut(first[2]).is_some());
+    }
+
+    #[test]
+    fn a_client_that_was_served_comes_after_those_that_wait() {
+        let mut queue = FairQueue::default();
+        for number in 0..100 {
+            let position = queue.join('a', number);
+            if number == 0 {
+                queue.join('b', 0);
+            }
+            queue.serve(position);
+            queue.join('a', 1000 + number);
+            assert_eq!(queue.in_order().next().map(|(_, client, _)| *client), Some('b'), "{number}");
+        }
+    }
+
+    #[test]
+    fn no_client_waits_for_more_than_one_call_of_each_other() {
+        let mut queue = FairQueue::default();
+        for number in 0..500 {
+            queue.join('a', number);
+        }
+        let mut served = 0;
+        for number in 0..50 {
+            queue.join('b', number);
+            loop {
+                let (position, client, _) =
+                    queue.in_order().next().map(|(at, who, _)| (at, *who, ())).unwrap();
+                queue.serve(position);
+                served += 1;
+                if client == 'b' {
+                    break;
+                }
+            }
+        }
+        assert!(served <= 2 * 50 + 1, "{served}");
+        assert_eq!(queue.in_order().count(), 500 + 50 - served);
+    }
+}

@@ -1,0 +1,173 @@
+//! Calls that wait for a connection, and who is woken when one becomes free.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::connection::Connection;
+use super::fair_queue::{FairQueue, Position};
+use super::party::{ClientKey, Place};
+use super::roots::RootsDigest;
+
+/// The calls that wait for a connection to one server. It is shared by the connections, which wake a call when they are free.
+#[derive(Debug, Default)]
+pub(super) struct WaitList {
+    queue: Mutex<FairQueue<ClientKey, Waiter>>,
+    /// How many there are, so that a connection that becomes free need not look where there are none.
+    count: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    need: Need,
+    woken: Arc<Notify>,
+}
+
+/// What a waiting call needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// The connections that serve it.
+    pub(super) place: Place,
+    pub(super) roots: Option<RootsDigest>,
+    /// Whether it needs a further connection, for which there is no room yet.
+    pub(super) room: bool,
+}
+
+impl Need {
+    /// Reports whether two calls would take the same connection from each other.
+    fn is_rival(&self, other: &Self) -> bool {
+        self.place == other.place && self.roots == other.roots
+    }
+}
+
+impl WaitList {
+    /// Adds a call behind those that its client has here already.
+    pub(super) fn join(self: &Arc<Self>, client: ClientKey, need: Need) -> Ticket {
+        let woken = Arc::new(Notify::new());
+        let position = self.lock().join(client, Waiter { need, woken: woken.clone() });
+        self.count.fetch_add(1, Ordering::SeqCst);
+        Ticket { list: self.clone(), position, woken }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many calls of others come before one that needs the same: before its ticket, or all if it has none yet.
+    ///
+    /// The calls of one session may use a connection together, and so do not wait for each other.
+    pub(super) fn rivals_before(&self, ticket: Option<&Ticket>, need: &Need, client: &ClientKey) -> usize {
+        self.count_before(ticket, |other, theirs| !client.shares_with(other) && theirs.is_rival(need))
+    }
+
+    /// Returns how many calls come before one that wait for room.
+    pub(super) fn room_before(&self, ticket: Option<&Ticket>) -> usize {
+        self.count_before(ticket, |_, other| other.room)
+    }
+
+    fn count_before(&self, ticket: Option<&Ticket>, is_counted: impl Fn(&ClientKey, &Need) -> bool) -> usize {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return 0;
+        }
+        let queue = self.lock();
+        let before =
+            queue.in_order().take_while(|(at, ..)| ticket.is_none_or(|ticket| *at < ticket.position));
+        before.filter(|(_, client, waiter)| is_counted(client, &waiter.need)).count()
+    }
+
+    /// Returns for which owners calls wait that need room.
+    pub(super) fn owners_without_room(&self) -> Vec<ClientKey> {
+        let queue = self.lock();
+        let waiting = queue.in_order().filter(|(.., waiter)| waiter.need.room);
+        waiting.filter_map(|(.., waiter)| waiter.need.place.owner.clone()).collect()
+    }
+
+    /// Reports whether a connection that is free will serve another call than this one which waits.
+    pub(super) fn will_use(
+        &self,
+        connection: &Connection,
+        ticket: Option<&Ticket>,
+        asks_roots: bool,
+    ) -> bool {
+        let queue = self.lock();
+        let mut others =
+            queue.in_order().filter(|(at, ..)| ticket.is_none_or(|ticket| *at != ticket.position));
+        others.any(|(.., Waiter { need, .. })| {
+            connection.is_at(&need.place) && connection.has_roots(need.roots, asks_roots)
+        })
+    }
+
+    /// Wakes the calls that a connection which is free now can serve, and the first that it could make room for.
+    pub(super) fn wake_for(&self, connection: &Connection) {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let queue = self.lock();
+        let mut served: Vec<&Option<RootsDigest>> = Vec::new();
+        let mut has_room_for = 1;
+        for (.., waiter) in queue.in_order() {
+            // A connection serves callers with certain roots, and which those are is not known here.
+            if connection.is_at(&waiter.need.place) && !served.contains(&&waiter.need.roots) {
+                served.push(&waiter.need.roots);
+                waiter.woken.notify_one();
+            } else if waiter.need.room && has_room_for > 0 {
+                has_room_for -= 1;
+                waiter.woken.notify_one();
+            }
+        }
+    }
+
+    fn leave(&self, ticket: &Ticket) {
+        let mut queue = self.lock();
+        let need = queue.get_mut(ticket.position).map(|waiter| waiter.need.clone());
+        queue.leave(ticket.position);
+        self.count.fetch_sub(usize::from(need.is_some()), Ordering::SeqCst);
+        // It may have been woken for a connection that it does not take.
+        let Some(need) = need else { return };
+        let next = queue.in_order().find(|(.., waiter)| waiter.need.is_rival(&need) || waiter.need.room);
+        if let Some((.., waiter)) = next {
+            waiter.woken.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FairQueue<ClientKey, Waiter>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a call that waits; it leaves the list when this is dropped.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    list: Arc<WaitList>,
+    position: Position,
+    woken: Arc<Notify>,
+}
+
+impl Ticket {
+    /// Notes what the call needs by now.
+    pub(super) fn update(&self, need: Need) {
+        if let Some(waiter) = self.list.lock().get_mut(self.position) {
+            waiter.need = need;
+        }
+    }
+
+    /// Waits until there may be a connection for the call.
+    pub(super) async fn woken(&self) {
+        self.woken.notified().await;
+    }
+
+    /// Notes that the call was served, so that its client's next one comes after those of others.
+    pub(super) fn serve(self) {
+        let mut queue = self.list.lock();
+        let was_waiting = queue.get_mut(self.position).is_some();
+        queue.serve(self.position);
+        self.list.count.fetch_sub(usize::from(was_waiting), Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.list.leave(self);
+    }
+}

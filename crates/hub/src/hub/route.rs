@@ -9,6 +9,7 @@ use trunkline_server::{BoxFuture, Call, Outcome};
 use super::{Inner, Snapshot, resource_tools};
 use crate::registry::{Owner, ToolTarget};
 use crate::relay::{Errand, Wanted, relay};
+use crate::scope::SharingScope;
 use crate::trail::Trail;
 use crate::upstream::Upstream;
 
@@ -111,12 +112,18 @@ impl Inner {
             Owner::Nobody => {}
             known => return known,
         }
-        let pointed = self.seen.servers_of(&call.context.principal(), uri);
+        let scope = self.scope_of(call);
+        let pointed = scope.map(|scope| self.seen.servers_of(&scope, uri)).unwrap_or_default();
         match pointed.as_slice() {
             [server] => registry.with_resources_named(server.as_str()).map_or(Owner::Nobody, Owner::One),
             [] => Owner::Nobody,
             _ => Owner::Several(pointed),
         }
+    }
+
+    /// Returns with whom the caller shares what is remembered of results; nothing if its next call will not be known as its.
+    fn scope_of(&self, call: &Call) -> Option<SharingScope> {
+        call.context.with_caller(|caller| SharingScope::of(caller, self.options.anonymous))
     }
 
     /// Asks whoever has the prompt or the template, under the name that it has there.
@@ -173,14 +180,15 @@ impl Inner {
         }
         // Where only one server has resources, whatever nobody lists is its own.
         let is_noted = call.method.may_ask() && registry.with_resources.len() > 1;
-        let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
+        let scope = is_noted.then(|| self.scope_of(&call)).flatten();
+        let pointed = scope.map(|scope| (self.seen.clone(), scope, server.name().clone()));
         let errand = Errand { method: call.method, wanted, call };
         let relayed = relay(server.clone(), errand);
-        let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
+        let Some((seen, scope, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
         Routed::Answer(Box::pin(async move {
             let outcome = relayed.await;
             if let Ok(Outcome::Done(Reply::Carried(result))) = &outcome {
-                seen.note(&principal, &name, result);
+                seen.note(&scope, &name, result);
             }
             outcome
         }))

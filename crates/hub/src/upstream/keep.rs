@@ -71,7 +71,6 @@ impl Upstream {
 
     /// Reports whether there is nothing to wait for; begins to connect where nobody has.
     fn is_settled(self: &Arc<Self>, party: Option<&Party>) -> bool {
-        let share = self.config.load().share;
         let mut desk = self.lock();
         if !desk.offers() || desk.is_shown || desk.is_late {
             return true;
@@ -84,7 +83,7 @@ impl Upstream {
             return true;
         }
         let place = match party {
-            Some(party) => party.place(share, desk.known.as_deref()),
+            Some(party) => self.place_of(party, desk.known.as_deref()),
             None => Place::nobodys(),
         };
         drop(self.start(&mut desk, place, party));
@@ -138,7 +137,7 @@ impl Upstream {
 
     fn input_of(&self, party: &Party) -> InputSet {
         let known = self.known();
-        party.place(self.config.load().share, known.as_deref()).input
+        self.place_of(party, known.as_deref()).input
     }
 
     // By hand.

@@ -26,6 +26,7 @@ mod programs;
 mod refusing;
 mod replacing;
 mod storm;
+mod strangers;
 mod supervision;
 mod support;
 mod switching;

@@ -8,7 +8,7 @@ use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{Opener, Target, memory};
 use trunkline_client::{BoxFuture, Builder, Client, Error};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName, Start};
-use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
+use trunkline_hub::{AnonymousClients, Connector, Hub, HubLimits, HubOptions};
 use trunkline_server::{Host, HostOptions, Server, ServerHandle, Shutdown};
 use trunkline_session::Principal;
 
@@ -135,7 +135,12 @@ impl Town {
     }
 
     pub(crate) fn hub_within(&self, limits: HubLimits) -> Hub {
-        Hub::new(HubOptions { connector: Arc::new(self.clone()), limits, ..HubOptions::default() })
+        self.hub_for(AnonymousClients::default(), limits)
+    }
+
+    /// Makes a hub that takes clients without credentials for one person, or for strangers.
+    pub(crate) fn hub_for(&self, anonymous: AnonymousClients, limits: HubLimits) -> Hub {
+        Hub::new(HubOptions { connector: Arc::new(self.clone()), anonymous, limits, ..HubOptions::default() })
     }
 }
 

@@ -70,7 +70,9 @@ impl Gateway {
     pub(super) fn new(args: &ServeArgs, plan: Plan) -> Result<Self, Failure> {
         let wiring = Arc::new(Wiring::new(within::told(plan.source.path())?));
         let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
-        let mut options = HubOptions { connector: wiring.clone(), limits, ..HubOptions::default() };
+        let anonymous = args.place().anonymous_clients(&args.edge);
+        let mut options =
+            HubOptions { connector: wiring.clone(), anonymous, limits, ..HubOptions::default() };
         if let Some(names) = args.names.clone().or_else(|| plan.names.clone()) {
             options.names = names;
         }

@@ -11,6 +11,7 @@ mod names;
 mod options;
 mod registry;
 mod relay;
+mod scope;
 mod trail;
 mod upstream;
 
@@ -18,6 +19,6 @@ pub use self::connector::{Connector, Dial};
 pub use self::hub::{Applied, Hub, ManageError, Switch, Toggled};
 pub use self::limits::HubLimits;
 pub use self::names::{Collision, Kind, NameTemplate, NameTemplateError};
-pub use self::options::HubOptions;
+pub use self::options::{AnonymousClients, HubOptions};
 pub use self::registry::ResourceTools;
 pub use self::upstream::{State, Status};

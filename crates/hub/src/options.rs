@@ -25,8 +25,23 @@ pub struct HubOptions {
     pub catalogue_file: Option<PathBuf>,
     /// How servers are connected to. Default as their configuration says.
     pub connector: Arc<dyn Connector>,
+    /// Who clients without credentials are to each other. Default strangers.
+    pub anonymous: AnonymousClients,
     /// The bounds.
     pub limits: HubLimits,
+}
+
+/// Who clients are to each other that are all [anonymous](trunkline_session::Principal::Anonymous), since no credentials were asked
+/// for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnonymousClients {
+    /// They may be anyone, and share nothing that a server keeps: each session or connection has its own, and so has each
+    /// call that comes without either. The default.
+    #[default]
+    Strangers,
+    /// All of them are the one person whose machine it is. Right where only that person can reach the hub, such as on the
+    /// loopback without a proxy in front of it.
+    OnePerson,
 }
 
 impl Default for HubOptions {
@@ -39,6 +54,7 @@ impl Default for HubOptions {
             resource_tools: ResourceTools::default(),
             catalogue_file: None,
             connector: Arc::new(Dial::default()),
+            anonymous: AnonymousClients::default(),
             limits: HubLimits::default(),
         }
     }
@@ -50,6 +66,7 @@ impl fmt::Debug for HubOptions {
             .field("identity", &self.identity)
             .field("names", &self.names)
             .field("resource_tools", &self.resource_tools)
+            .field("anonymous", &self.anonymous)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

@@ -79,7 +79,7 @@ async fn bridge(
     let metrics = place.count(&mut options);
     // Nobody is answered by a bridge that leads nowhere.
     let hub = tokio::select! {
-        hub = connect(args, resolved, only) => hub?,
+        hub = connect(args, place, resolved, only) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
     let host = Host::new(hub.clone(), options).map_err(|error| Failure::new(Exit::Failed, error))?;
@@ -92,14 +92,21 @@ async fn bridge(
     served
 }
 
-async fn connect(args: &BridgeArgs, resolved: &Resolved, only: Only) -> Result<Hub, Failure> {
+async fn connect(
+    args: &BridgeArgs,
+    place: Place<'_>,
+    resolved: &Resolved,
+    only: Only,
+) -> Result<Hub, Failure> {
     let mut server = match &resolved.configured {
         Some(server) => server.clone(),
         None => unnamed(resolved)?,
     };
     server.timeout = args.reach.timeout.or(server.timeout);
     let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
-    let options = HubOptions { connector: Arc::new(only.clone()), limits, ..HubOptions::default() };
+    let anonymous = place.anonymous_clients(&args.edge);
+    let connector = Arc::new(only.clone());
+    let options = HubOptions { connector, anonymous, limits, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;
     connected.map_err(|error| match only.failure() {
         Some(failure) => failed_to_connect(failure, &resolved.label),

@@ -13,7 +13,7 @@ mod seen;
 mod unlisted;
 mod views;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -37,6 +37,7 @@ use crate::catalogue_file::CatalogueFile;
 use crate::names::Collision;
 use crate::options::HubOptions;
 use crate::registry::{Differs, Registry, ToolTarget, log_collisions};
+use crate::scope::SharingScope;
 use crate::trail::HubId;
 use crate::upstream::{InputSet, Lists, Told, Upstream};
 
@@ -233,6 +234,19 @@ impl Inner {
         offering.chain(resting.into_iter().filter_map(|server| server.still_wanted(&whole))).min()
     }
 
+    /// Returns what is watched, by who listens; listeners that hear the same are one.
+    fn wanted(&self) -> Vec<(Listener, BTreeSet<String>)> {
+        let mut wanted: HashMap<Listener, BTreeSet<String>> = HashMap::new();
+        for (listener, uris) in self.changes.watched() {
+            let mut listener = listener.unwrap_or(UNNAMED);
+            if let SharingScope::Principal(_) = SharingScope::of_listener(&listener, self.options.anonymous) {
+                listener.connection = None;
+            }
+            wanted.entry(listener).or_default().extend(uris);
+        }
+        wanted.into_iter().collect()
+    }
+
     /// Returns what a server calls when it has something to say.
     fn listener(self: &Arc<Self>) -> Arc<dyn Fn(Told) + Send + Sync> {
         let inner = Arc::downgrade(self);
@@ -242,7 +256,7 @@ impl Inner {
                 Told::Offers(announced) => inner.rebuild_after(announced),
                 Told::Updated(uri, who) => {
                     inner.changes.publish_to(&Change::Updated(uri.into()), |listener| {
-                        who.is(listener.unwrap_or(&UNNAMED))
+                        who.is(listener.unwrap_or(&UNNAMED), inner.options.anonymous)
                     });
                 }
             }
@@ -267,8 +281,7 @@ async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
             () = again => {}
         }
         let Some(inner) = inner.upgrade() else { return };
-        let wanted = inner.changes.watched().into_iter();
-        let wanted: Vec<_> = wanted.map(|(listener, uris)| (listener.unwrap_or(UNNAMED), uris)).collect();
+        let wanted = inner.wanted();
         next = inner.tend_watched(&wanted);
     }
 }

@@ -10,6 +10,7 @@ use super::lists::input_of;
 use super::{Inner, Snapshot, resource_tools};
 use crate::registry::ToolTarget;
 use crate::relay::{Errand, Wanted, relay};
+use crate::scope::SharingScope;
 use crate::trail::Trail;
 use crate::upstream::Upstream;
 
@@ -106,10 +107,15 @@ impl Inner {
     /// at it in a result, then the one that would take any address.
     fn owner_of<'r>(&self, registry: &'r Snapshot, call: &Call, uri: &str) -> Option<&'r Arc<Upstream>> {
         let pointed = || {
-            let servers = self.seen.servers_of(&call.context.principal(), uri);
+            let servers = self.seen.servers_of(&self.scope_of(call)?, uri);
             registry.first_with_resources(&servers)
         };
         registry.claimed(uri).or_else(pointed).or_else(|| registry.owner_of(uri))
+    }
+
+    /// Returns with whom the caller shares what is remembered of results; nothing if its next call will not be known as its.
+    fn scope_of(&self, call: &Call) -> Option<SharingScope> {
+        call.context.with_caller(|caller| SharingScope::of(caller, self.options.anonymous))
     }
 
     /// Asks whoever has the prompt or the template, under the name that it has there.
@@ -162,14 +168,15 @@ impl Inner {
         }
         // Where only one server has resources, whatever nobody lists is its own.
         let is_noted = call.method.may_ask() && registry.with_resources.len() > 1;
-        let pointed = is_noted.then(|| (self.seen.clone(), call.context.principal(), server.name().clone()));
+        let scope = is_noted.then(|| self.scope_of(&call)).flatten();
+        let pointed = scope.map(|scope| (self.seen.clone(), scope, server.name().clone()));
         let errand = Errand { method: call.method, wanted, call };
         let relayed = relay(server.clone(), errand);
-        let Some((seen, principal, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
+        let Some((seen, scope, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
         Routed::Answer(Box::pin(async move {
             let outcome = relayed.await;
             if let Ok(Outcome::Done(Reply::Carried(result))) = &outcome {
-                seen.note(&principal, &name, result);
+                seen.note(&scope, &name, result);
             }
             outcome
         }))

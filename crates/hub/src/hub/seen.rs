@@ -3,17 +3,18 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::scope::SharingScope;
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Carried;
 use trunkline_protocol::{Members, Raw};
-use trunkline_session::Principal;
 
 /// The most addresses that are taken from one result.
 const MOST_OF_ONE: usize = 256;
 /// The longest address that is remembered.
 const LONGEST: usize = 2048;
 
-/// Which server pointed at which address, for each principal by itself: what one was shown says nothing about another.
+/// Which server pointed at which address, for each principal or stranger by itself: what one was shown says nothing about
+/// another.
 #[derive(Debug)]
 pub(super) struct Seen {
     state: Mutex<State>,
@@ -31,7 +32,7 @@ struct State {
     count: usize,
 }
 
-type Key = (Principal, String);
+type Key = (SharingScope, String);
 
 impl Seen {
     pub(super) fn new(most: usize) -> Self {
@@ -39,20 +40,20 @@ impl Seen {
     }
 
     /// Remembers what a result of a server points at.
-    pub(super) fn note(&self, principal: &Principal, server: &ServerName, result: &Carried) {
+    pub(super) fn note(&self, scope: &SharingScope, server: &ServerName, result: &Carried) {
         let uris = pointed_at(result.raw());
         if uris.is_empty() {
             return;
         }
         let mut state = self.lock();
         for uri in uris {
-            state.note((principal.clone(), uri), server, self.most);
+            state.note((scope.clone(), uri), server, self.most);
         }
     }
 
     /// Returns the servers that pointed at an address.
-    pub(super) fn servers_of(&self, principal: &Principal, uri: &str) -> Vec<ServerName> {
-        self.lock().servers.get(&(principal.clone(), uri.to_owned())).cloned().unwrap_or_default()
+    pub(super) fn servers_of(&self, scope: &SharingScope, uri: &str) -> Vec<ServerName> {
+        self.lock().servers.get(&(scope.clone(), uri.to_owned())).cloned().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -160,8 +161,9 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_each_principals_own() {
+        use trunkline_session::Principal;
         let seen = Seen::new(16);
-        let [ada, bob] = ["ada", "bob"].map(|who| Principal::Named(who.into()));
+        let [ada, bob] = ["ada", "bob"].map(|who| SharingScope::Principal(Principal::Named(who.into())));
         let pointing =
             |uri: &str| result(&json!({ "content": [{ "type": "resource_link", "uri": uri, "name": "n" }] }));
         seen.note(&ada, &name("a"), &pointing("x:y"));

@@ -40,7 +40,7 @@ impl Upstream {
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
             let done = upstream.connected(number, outcome, asides, |known| match &party {
-                Some(party) => party.place(share, Some(known)),
+                Some(party) => upstream.place_of(party, Some(known)),
                 None => place_of_hub(wanted, share, known),
             });
             tell.send_replace(Some(done));

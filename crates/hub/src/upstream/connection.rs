@@ -18,6 +18,8 @@ use super::room::Use;
 use super::roots::{KnownRoots, RootsDigest, SessionRoots};
 use super::running_calls::RunningCalls;
 use super::wait_list::WaitList;
+use crate::options::AnonymousClients;
+use crate::scope::SharingScope;
 
 /// How long a connection that was made for a call may wait to be used for the first time.
 pub(super) const UNCLAIMED: Duration = Duration::from_secs(5);
@@ -31,18 +33,21 @@ pub(crate) enum Who {
     Everybody,
     /// One principal's.
     Principal(Principal),
-    /// One session's.
+    /// That of one client, by its session or connection.
     Session(SessionId),
     /// That of one call.
     Call,
 }
 
 impl Who {
-    /// Reports whether somebody is told of changes over connections of this kind.
-    pub(crate) fn is(&self, listener: &Listener) -> bool {
+    /// Reports whether a listener hears of changes over connections of this kind.
+    pub(crate) fn is(&self, listener: &Listener, anonymous: AnonymousClients) -> bool {
         match self {
-            Self::Principal(principal) => *principal == listener.principal,
-            Self::Session(session) => listener.session == Some(*session),
+            Self::Principal(principal) => {
+                let scope = SharingScope::of_listener(listener, anonymous);
+                *principal == listener.principal && !matches!(scope, SharingScope::Client(_))
+            }
+            Self::Session(client) => listener.client_id() == Some(*client),
             Self::Everybody => true,
             Self::Nobody | Self::Call => false,
         }

@@ -182,10 +182,9 @@ impl Upstream {
     }
 
     fn look(self: &Arc<Self>, party: &Party, waiting: Option<&Waiting>) -> Result<Look, Unavailable> {
-        let share = self.config.load().share;
         let mut desk = self.lock();
         desk.check()?;
-        let place = party.place(share, desk.known.as_deref());
+        let place = self.place_of(party, desk.known.as_deref());
         let digest = party.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
         let mut need = Need { place, roots: digest, room: false };
         let mut has_some = false;

@@ -6,10 +6,13 @@ use trunkline_protocol::{Level, Method};
 use trunkline_server::Context;
 use trunkline_session::{Principal, SessionId};
 
+use super::Upstream;
 use super::connection::Who;
 use super::input::InputSet;
 use super::roots::{KnownRoots, digest};
 use super::state::Known;
+use crate::options::AnonymousClients;
+use crate::scope::SharingScope;
 
 /// For whom a connection is needed.
 #[derive(Clone, Debug)]
@@ -126,15 +129,21 @@ impl Party {
     }
 
     /// Returns which connections serve it, given what is known of the server.
-    pub(super) fn place(&self, share: Share, known: Option<&Known>) -> Place {
+    fn place(&self, share: Share, anonymous: AnonymousClients, known: Option<&Known>) -> Place {
         let keeps_sessions = known.is_none_or(|known| known.keeps_sessions);
+        let client = self.session.or(self.connection);
+        let scope = SharingScope::decide(&self.principal, client, anonymous);
         let who = match (share, self.session) {
             (Share::Call, _) => Who::Call,
             (Share::Session, Some(session)) => Who::Session(session),
             (Share::All, _) => Who::Everybody,
             // What a server without sessions is told in one request is forgotten in the next.
             (Share::Principal, _) if !keeps_sessions => Who::Everybody,
-            (Share::Principal | Share::Session, _) => Who::Principal(self.principal.clone()),
+            (Share::Principal | Share::Session, _) => match &scope {
+                Some(SharingScope::Principal(principal)) => Who::Principal(principal.clone()),
+                Some(SharingScope::Client(client)) => Who::Session(*client),
+                None => Who::Call,
+            },
         };
         let input = match known {
             _ if share == Share::All => InputSet::default(),
@@ -143,13 +152,21 @@ impl Party {
             Some(_) => InputSet::default(),
             None => self.input,
         };
-        let owner = match who {
-            Who::Nobody | Who::Everybody => None,
-            Who::Principal(_) | Who::Session(_) | Who::Call => {
+        let owner = match (&who, scope) {
+            (Who::Nobody | Who::Everybody, _) => None,
+            (_, Some(SharingScope::Client(_))) => Some(self.client_key()),
+            (_, Some(SharingScope::Principal(_)) | None) => {
                 Some(ClientKey::Principal(self.principal.clone()))
             }
         };
         Place { who, owner, input }
+    }
+}
+
+impl Upstream {
+    /// Returns which connections serve a party, given what is known of the server by now.
+    pub(super) fn place_of(&self, party: &Party, known: Option<&Known>) -> Place {
+        party.place(self.config.load().share, self.options.anonymous, known)
     }
 }
 

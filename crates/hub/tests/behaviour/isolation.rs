@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use trunkline_client::protocol::Level;
 use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
 use trunkline_client::{Client, LogMessage, Progress};
-use trunkline_hub::{Hub, HubLimits};
+use trunkline_hub::{AnonymousClients, Hub, HubLimits};
 use trunkline_session::Principal;
 
 use crate::support::{
@@ -187,12 +187,21 @@ impl Own {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_a_server_says_because_of_a_call_reaches_another_client() {
+    // On the loopback they share the server's processes, elsewhere they do not.
+    for anonymous in [AnonymousClients::OnePerson, AnonymousClients::Strangers] {
+        campaign(anonymous).await;
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a campaign says what it took")]
+async fn campaign(anonymous: AnonymousClients) {
     let (clients, calls) = (20, setting("ISOLATION_CALLS", 600));
     let mut random = Random(setting("ISOLATION_SEED", 0x5eed_1e55));
     let town = Town::default();
     let (heard, opener) = examiner();
     town.script("a", opener, OLD);
-    let hub = town.hub_within(HubLimits { grow_after: Duration::from_millis(5), ..quick() });
+    let limits = HubLimits { grow_after: Duration::from_millis(5), ..quick() };
+    let hub = town.hub_for(anonymous, limits);
     within(hub.set_servers(vec![eager("a")])).await;
     let address = http_front(&hub).await;
     let crossed = Crossed::default();
@@ -214,5 +223,7 @@ async fn nothing_that_a_server_says_because_of_a_call_reaches_another_client() {
     );
     assert!(answered > calls * 3 / 4, "{answered} of {calls}");
     let connections = heard.of("initialize").len();
-    println!("{calls} calls of {clients} clients, {answered} answered, over {connections} connections");
+    println!(
+        "{anonymous:?}: {calls} calls of {clients} clients, {answered} answered, over {connections} connections"
+    );
 }

@@ -29,6 +29,7 @@ mod refusing;
 mod replacing;
 mod schemas;
 mod storm;
+mod strangers;
 mod supervision;
 mod support;
 mod switching;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use trunkline_hub::AnonymousClients;
 use trunkline_server::Host;
 use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, PortFile, SsePaths};
 
@@ -110,8 +111,21 @@ fn permitted(args: &HttpArgs, option: &str, wanted: &ListenAddress) -> Result<Ve
 /// Tells who looks at the probes beside what is served. On the loopback those are the people of this machine, unless a proxy
 /// brings others: then hosts are allowed, or callers have to say who they are.
 fn audience(args: &HttpArgs, ip: IpAddr) -> Audience {
-    let is_private = ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none();
-    if is_private { Audience::Operators } else { Audience::Anybody }
+    if is_private(args, ip) { Audience::Operators } else { Audience::Anybody }
+}
+
+/// Reports whether only the person whose machine it is can reach an address: on the loopback, without anything that says that a
+/// proxy brings others.
+fn is_private(args: &HttpArgs, ip: IpAddr) -> bool {
+    ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none()
+}
+
+/// Tells who clients without credentials are to each other.
+pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> AnonymousClients {
+    // One that cannot be looked up is refused later, with the reason.
+    let addresses = wanted.resolve().unwrap_or_default();
+    let is_private = !addresses.is_empty() && addresses.iter().all(|address| is_private(args, address.ip()));
+    if is_private { AnonymousClients::OnePerson } else { AnonymousClients::Strangers }
 }
 
 /// Listens where those who run the server look at it, if they named a place. Where others can reach that, they have to say

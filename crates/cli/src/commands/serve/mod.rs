@@ -14,6 +14,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
+use trunkline_hub::AnonymousClients;
 use trunkline_server::{Host, HostOptions, Metrics};
 
 use self::gateway::Gateway;
@@ -29,7 +30,7 @@ use crate::values::ListenAddress;
 /// # Errors
 /// What the person at the terminal is told, and the exit code.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let place = if args.stdio { Place::Stdio } else { Place::Http(&args.address) };
+    let place = args.place();
     place.begin_log(&args.edge)?;
     let departure = Departure::default();
     in_runtime(place, async |signals| {
@@ -72,6 +73,14 @@ impl Place<'_> {
             Place::Stdio => Level::Warn,
             Place::Http(_) => Level::Info,
         })
+    }
+
+    /// Tells who clients without credentials are to each other.
+    pub(crate) fn anonymous_clients(self, edge: &EdgeArgs) -> AnonymousClients {
+        match self {
+            Place::Stdio => AnonymousClients::OnePerson,
+            Place::Http(address) => http::anonymous_clients(&edge.http, address),
+        }
     }
 
     /// Has calls counted, unless there is nowhere to read the figures.
@@ -204,7 +213,36 @@ pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 2] {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    #[test]
+    fn clients_without_credentials_are_one_person_only_where_no_other_can_reach_the_hub() {
+        use AnonymousClients::{OnePerson, Strangers};
+        for (line, expected) in [
+            ("", OnePerson),
+            ("--stdio", OnePerson),
+            ("--http :0", OnePerson),
+            ("--http 127.0.0.2:0", OnePerson),
+            ("--http [::1]:0", OnePerson),
+            ("--http 0.0.0.0:0 --insecure-no-auth", Strangers),
+            ("--http [::]:0 --insecure-no-auth", Strangers),
+            // A proxy in front of it brings others.
+            ("--http :0 --allow-host hub.example.com", Strangers),
+            ("--http :0 --auth bearer:tokens", Strangers),
+        ] {
+            let words = ["serve"].into_iter().chain(line.split_whitespace());
+            let Line { args } = Line::try_parse_from(words).unwrap();
+            assert_eq!(args.place().anonymous_clients(&args.edge), expected, "{line}");
+        }
+    }
 
     #[test]
     fn the_exit_code_tells_whether_calls_were_lost_and_whether_somebody_was_in_a_hurry() {

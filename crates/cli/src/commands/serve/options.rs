@@ -8,6 +8,7 @@ use trunkline_hub::NameTemplate;
 use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
 use trunkline_server::{EnvPolicy, HostOptions, Layers, Limits, StateKeys, Trace};
 
+use super::Place;
 use crate::builtin::Builtin;
 use crate::exit::Failure;
 use crate::logging::LogArgs;
@@ -172,6 +173,11 @@ pub(crate) struct HttpArgs {
 }
 
 impl ServeArgs {
+    /// Returns where callers come from.
+    pub(super) fn place(&self) -> Place<'_> {
+        if self.stdio { Place::Stdio } else { Place::Http(&self.address) }
+    }
+
     /// Returns the variables that tools may see, by where they come from.
     ///
     /// # Errors

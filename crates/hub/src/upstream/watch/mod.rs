@@ -19,6 +19,7 @@ use trunkline_server::Listener;
 use self::wishes::Wishes;
 use super::connection::Who;
 use super::{Told, Upstream};
+use crate::scope::SharingScope;
 
 /// What is watched at one server, by over whose connections.
 #[derive(Debug, Default)]
@@ -53,7 +54,10 @@ impl Upstream {
     fn whose(&self, listener: &Listener) -> Who {
         match (self.config.load().share, listener.session) {
             (Share::Session, Some(session)) => Who::Session(session),
-            _ => Who::Principal(listener.principal.clone()),
+            _ => match SharingScope::of_listener(listener, self.options.anonymous) {
+                SharingScope::Principal(principal) => Who::Principal(principal),
+                SharingScope::Client(client) => Who::Session(client),
+            },
         }
     }
 

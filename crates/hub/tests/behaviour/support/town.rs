@@ -8,7 +8,7 @@ use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{Opener, Target, memory};
 use trunkline_client::{BoxFuture, Builder, Client, Error};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName, Start};
-use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
+use trunkline_hub::{AnonymousClients, Connector, Hub, HubLimits, HubOptions};
 use trunkline_server::{Host, HostOptions, Server, ServerHandle, Shutdown};
 use trunkline_session::Principal;
 
@@ -136,6 +136,11 @@ impl Town {
 
     pub(crate) fn hub_within(&self, limits: HubLimits) -> Hub {
         Hub::new(self.options(limits))
+    }
+
+    /// Makes a hub that takes clients without credentials for one person, or for strangers.
+    pub(crate) fn hub_for(&self, anonymous: AnonymousClients, limits: HubLimits) -> Hub {
+        Hub::new(HubOptions { anonymous, ..self.options(limits) })
     }
 
     /// Returns the options of a hub of these servers.

@@ -74,9 +74,13 @@ impl Gateway {
         if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
             limits.first_lists_within = list_wait;
         }
-        let catalogue_file = listings_of_config(plan.source.path());
-        let mut options =
-            HubOptions { connector: wiring.clone(), limits, catalogue_file, ..HubOptions::default() };
+        let mut options = HubOptions {
+            connector: wiring.clone(),
+            anonymous: args.place().anonymous_clients(&args.edge),
+            limits,
+            catalogue_file: listings_of_config(plan.source.path()),
+            ..HubOptions::default()
+        };
         if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {
             options.names = names;
         }

@@ -128,7 +128,7 @@ impl Refused {
         let code = code.unwrap_or_else(|| Refusal::INTERNAL.code(Era::Modern));
         let message = members.text("message");
         let message = message.map_or_else(|| "the server gave no reason".to_owned(), Into::into);
-        Self { code, message, data: members.get("data").map(Raw::detached) }
+        Self { code, message, data: members.get("data").and_then(Raw::readable).map(|data| data.detached()) }
     }
 
     /// Carries the error on to another party.

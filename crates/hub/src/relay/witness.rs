@@ -28,7 +28,10 @@ impl Observer for Witness {
     }
 
     fn log(&self, message: &LogMessage) {
-        self.context.carry_log(message.level, message.logger.clone(), message.data.clone());
+        // A client that cannot read one message may end the whole connection.
+        if let Some(data) = message.data.readable() {
+            self.context.carry_log(message.level, message.logger.clone(), data);
+        }
     }
 
     fn undeclared(&self, question: &Question) {

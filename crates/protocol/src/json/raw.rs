@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{MalformedJson, Members, Writer};
+use super::{MalformedJson, Members, Scanner, Writer, replace_lone_surrogates};
 
 /// One JSON value as text, sharing the buffer of the message it came from.
 ///
@@ -134,6 +134,20 @@ impl Raw {
         }
     }
 
+    /// Returns the value as the parsers of every language read it: halves of surrogate pairs are replaced. `None` for a value
+    /// that some reject, since a number in it does not fit a double or it nests too deep.
+    pub fn readable(&self) -> Option<Self> {
+        let mut scanner = Scanner::new(&self.0, Scanner::DEEPEST);
+        scanner.skip();
+        scanner.end().ok()?;
+        if !scanner.is_suspicious() {
+            return Some(self.clone());
+        }
+        let replaced = replace_lone_surrogates(&self.0).map(|text| Self(text.into()));
+        let readable = replaced.unwrap_or_else(|| self.clone());
+        readable.decode::<serde_json::Value>().is_ok().then_some(readable)
+    }
+
     /// Reads the members of an object.
     ///
     /// # Errors
@@ -231,6 +245,21 @@ mod tests {
         assert!(matches!(Raw::parse("\"abc\"").unwrap().as_text(), Some(Cow::Borrowed("abc"))));
         assert_eq!(Raw::parse(r#""a\u0041\n""#).unwrap().as_text().as_deref(), Some("aA\n"));
         assert_eq!(Raw::parse("12").unwrap().as_text(), None);
+    }
+
+    #[test]
+    fn raw_is_readable_where_typed_parsers_read_it() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for (text, expected) in [
+            (r#"{"a":"\n"}"#, Some(r#"{"a":"\n"}"#)),
+            (r#""\ud83d\ude00""#, Some(r#""\ud83d\ude00""#)),
+            (r#"{"a":"\ud83d"}"#, Some(r#"{"a":"\ufffd"}"#)),
+            ("[1e400]", None),
+            (&deep, None),
+        ] {
+            let raw = Raw::parse(text.to_owned()).unwrap();
+            assert_eq!(raw.readable().as_ref().map(Raw::as_str), expected, "{text:.40}");
+        }
     }
 
     #[test]

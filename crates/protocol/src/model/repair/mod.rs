@@ -20,7 +20,7 @@ mod uri;
 
 use std::fmt;
 
-use crate::json::{Raw, ScanError, Scanner, replace_lone_surrogates};
+use crate::json::{Raw, ScanError, Scanner};
 
 use super::{Implementation, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
 
@@ -146,13 +146,27 @@ fn readable(raw: &Raw, depth: usize, repairs: &mut Repairs) -> CheckOutcome {
         Ok(()) if !scanner.is_suspicious() => return Ok(None),
         Ok(()) => {}
     }
-    let replaced = replace_lone_surrogates(raw.as_str());
-    if replaced.is_some() {
-        repairs.note(MalformedModel::new("has half of a surrogate pair"));
+    let Some(readable) = raw.readable() else { return malformed("has a number that is too large") };
+    if readable == *raw {
+        return Ok(None);
     }
-    let replaced = replaced.map(|text| Raw::trusted(text.into()));
-    match replaced.as_ref().unwrap_or(raw).decode::<serde_json::Value>() {
-        Ok(_) => Ok(replaced),
-        Err(_) => malformed("has a number that is too large"),
+    repairs.note(MalformedModel::new("has half of a surrogate pair"));
+    Ok(Some(readable))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_checked_without_a_panic(text in "[a-z0-9:/@\\[\\](){}?*+.%\\\\^$|T+Z-]{0,24}|.{0,12}") {
+            uri::is_uri(&text);
+            regex::is_pattern(&text);
+            is_date_time(&text);
+            is_fraction(&text);
+        }
     }
 }

@@ -77,6 +77,20 @@ impl<'s> SchemaCheck<'s> {
                 return false;
             }
         }
+        !self.references.iter().any(|pointer| self.is_circular(pointer))
+    }
+
+    /// Reports whether a reference leads to another, and so on, back to itself: no value fits or does not fit such a schema,
+    /// and compilers follow it without end.
+    fn is_circular(&self, pointer: &str) -> bool {
+        let mut next = pointer;
+        for _ in 0..=self.references.len() {
+            let target = self.root.pointer(next).and_then(|target| target.get("$ref"));
+            match target.and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
+                Some(further) => next = further,
+                None => return false,
+            }
+        }
         true
     }
 
@@ -206,6 +220,7 @@ mod tests {
             json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array",
                 "items": { "$ref": "#/$defs/n" }, "$defs": { "n": { "type": "number", "minimum": 0 } } }),
             json!({ "anyOf": [{ "$ref": "#" }, { "enum": [1] }, { "const": null }, true] }),
+            json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "not": { "$ref": "#" } } } }),
             json!({ "patternProperties": { "^x-": false }, "additionalProperties": { "pattern": "^[a-z]+$" } }),
             json!({ "dependencies": { "a": ["b"], "c": {} }, "dependentRequired": { "a": ["b"] } }),
             json!({ "type": "string", "nullable": true, "format": "date-time", "x-own": [{ "type": 7 }] }),
@@ -238,6 +253,9 @@ mod tests {
             json!({ "$ref": "#/$defs/none" }),
             json!({ "$ref": "https://x.example/schema" }),
             json!({ "$ref": "#/examples", "examples": { "type": 7 } }),
+            json!({ "$ref": "#" }),
+            json!({ "items": { "$ref": "#/items" } }),
+            json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "not": { "$ref": "#/$defs/a" } }),
             json!({ "format": "constructor" }),
             json!({ "nullable": true }),
             json!({ "id": "x" }),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::{Outcome, root, run};
 
@@ -60,16 +61,48 @@ pub(crate) struct Tools {
 pub(crate) fn install() -> Outcome<Tools> {
     let folder = root().join(".tools");
     let node_folder = folder.join("node");
-    install_once(&node_folder, NODE_LOCK, install_node)?;
+    let python = |name: &str, lock| (folder.join(name), lock);
+    let [python_2024, python_v1, python_v2, python_agent] = [
+        python("python-2024-11-05", PYTHON_2024_LOCK),
+        python("python-v1", PYTHON_V1_LOCK),
+        python("python-v2", PYTHON_V2_LOCK),
+        python("python-agent", PYTHON_AGENT_LOCK),
+    ];
+    // The long ones come first, so that two at a time end at about the same time.
+    install_each(&[&(node_folder.clone(), NODE_LOCK), &python_v1, &python_agent, &python_v2, &python_2024])?;
     Ok(Tools {
         node: node_folder.join("node_modules/node/bin/node"),
         conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
-        python_2024: install_python(&folder.join("python-2024-11-05"), PYTHON_2024_LOCK)?,
-        python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
-        python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
-        python_agent: install_python(&folder.join("python-agent"), PYTHON_AGENT_LOCK)?,
+        python_2024: interpreter(&python_2024.0),
+        python_v1: interpreter(&python_v1.0),
+        python_v2: interpreter(&python_v2.0),
+        python_agent: interpreter(&python_agent.0),
         node_folder,
     })
+}
+
+/// Fills several folders from their lock files, two at a time, as each keeps one core busy.
+fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
+    let queue = Mutex::new(folders.iter());
+    let failures = Mutex::new(Vec::new());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((folder, lock)) = next() {
+            let outcome = match *lock {
+                NODE_LOCK => install_once(folder, lock, install_node),
+                lock => install_python(folder, lock).map(drop),
+            };
+            if let Err(error) = outcome {
+                failures.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
 }
 
 /// Installs the servers that PyPI has, and gives the folder of their commands.
@@ -80,7 +113,7 @@ pub(crate) fn install_servers() -> Outcome<PathBuf> {
 
 fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
     install_once(folder, lock, |folder| {
-        let python = folder.join("bin/python");
+        let python = interpreter(folder);
         run::run(run::command("python3").args(["-m", "venv"]).arg(folder))?;
         run::run(
             run::command(&python)
@@ -91,7 +124,11 @@ fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
         let version = run::output(run::command(&python).args(["-c", show]))?;
         expect("mcp", pinned("mcp", lock)?, version.trim())
     })?;
-    Ok(folder.join("bin/python"))
+    Ok(interpreter(folder))
+}
+
+fn interpreter(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
 }
 
 fn install_node(folder: &Path) -> Outcome {

@@ -18,11 +18,18 @@ const PINS: &[(&str, &str, &str)] = &[
     ("@modelcontextprotocol/server-everything", "2026.8.31", NODE_LOCK),
     ("@modelcontextprotocol/server-filesystem", "2026.8.31", NODE_LOCK),
     ("@modelcontextprotocol/server-memory", "2026.8.31", NODE_LOCK),
+    ("@ai-sdk/mcp", "2.0.93", NODE_LOCK),
+    ("mcp-remote", "0.15.1", NODE_LOCK),
+    ("mcp", "1.2.0", PYTHON_1_2_LOCK),
     ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),
+    ("fastmcp", "2.14.7", PYTHON_V1_LOCK),
+    ("langchain-mcp-adapters", "0.3.2", PYTHON_V1_LOCK),
+    ("openai-agents", "0.24.0", PYTHON_V1_LOCK),
     ("mcp", "2.3.0", PYTHON_V2_LOCK),
     ("mcp", "2.3.0", PYTHON_AGENT_LOCK),
     ("pydantic-ai-slim", "2.66.0", PYTHON_AGENT_LOCK),
+    ("fastmcp", "4.1.2", PYTHON_AGENT_LOCK),
     ("mcp", "2.3.0", PYTHON_SERVERS_LOCK),
     ("mcp-server-fetch", "2026.10.24", PYTHON_SERVERS_LOCK),
     ("mcp-server-git", "2026.10.19", PYTHON_SERVERS_LOCK),
@@ -31,11 +38,14 @@ const PINS: &[(&str, &str, &str)] = &[
 
 const NODE_MANIFEST: &str = "interop/node/package.json";
 const NODE_LOCK: &str = "interop/node/package-lock.json";
+/// A release of the SDK that does not answer requests which it does not know.
+const PYTHON_1_2_LOCK: &str = "interop/python/requirements-mcp-1.2.txt";
 /// The last release of the SDK that knows no later revision than this.
 const PYTHON_2024_LOCK: &str = "interop/python/requirements-2024-11-05.txt";
+/// The first generation of the SDK, and what others have built on it.
 const PYTHON_V1_LOCK: &str = "interop/python/requirements-v1.txt";
 const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
-/// An agent framework, which chooses the SDK that it needs.
+/// An agent framework and the client that it stands on, which choose the SDK that they need.
 const PYTHON_AGENT_LOCK: &str = "interop/python/requirements-pydantic-ai.txt";
 /// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
 const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
@@ -55,6 +65,14 @@ pub(crate) struct Tools {
     pub(crate) python_v1: PathBuf,
     pub(crate) python_v2: PathBuf,
     pub(crate) python_agent: PathBuf,
+}
+
+/// Installs everything that any command needs.
+pub(crate) fn install_all() -> Outcome {
+    install()?;
+    install_servers()?;
+    install_mcp_1_2()?;
+    Ok(())
 }
 
 /// Installs whatever is missing or was installed from another lock file.
@@ -111,6 +129,11 @@ pub(crate) fn install_servers() -> Outcome<PathBuf> {
     Ok(python.parent().map(Path::to_path_buf).unwrap_or_default())
 }
 
+/// Installs the release 1.2 of the SDK, on which a server of ours stands, and gives its interpreter.
+pub(crate) fn install_mcp_1_2() -> Outcome<PathBuf> {
+    install_python(&root().join(".tools/python-mcp-1.2"), PYTHON_1_2_LOCK)
+}
+
 fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
     install_once(folder, lock, |folder| {
         let python = interpreter(folder);
@@ -120,9 +143,12 @@ fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
                 .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
                 .arg(lock),
         )?;
-        let show = "import importlib.metadata; print(importlib.metadata.version('mcp'))";
-        let version = run::output(run::command(&python).args(["-c", show]))?;
-        expect("mcp", pinned("mcp", lock)?, version.trim())
+        for (package, wanted, _) in pins().filter(|(_, _, file)| *file == lock) {
+            let show = format!("import importlib.metadata; print(importlib.metadata.version('{package}'))");
+            let version = run::output(run::command(&python).args(["-c", &show]))?;
+            expect(package, wanted, version.trim())?;
+        }
+        Ok(())
     })?;
     Ok(interpreter(folder))
 }
@@ -210,8 +236,8 @@ mod tests {
             assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
             assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
         }
-        for file in [PYTHON_2024_LOCK, PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_AGENT_LOCK, PYTHON_SERVERS_LOCK]
-        {
+        let files: std::collections::BTreeSet<_> = PINS.iter().map(|(_, _, file)| *file).collect();
+        for file in files.into_iter().filter(|file| *file != NODE_LOCK) {
             for line in read(file).lines() {
                 let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
                 assert!(exact, "`{line}` in {file} is not an exact version");

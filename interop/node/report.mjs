@@ -26,9 +26,9 @@ export class Report {
     }
 
     // Runs one check; its failure is reported and does not stop the checks after it.
-    async check(name, body) {
+    async check(name, body, limit = CHECK_LIMIT_MS) {
         try {
-            await within(CHECK_LIMIT_MS, body());
+            await within(limit, body());
             this.ok(name);
         } catch (error) {
             if (error instanceof Skip) {

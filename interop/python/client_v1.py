@@ -5,9 +5,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
-import checks
 import report
-import told
+import suites
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
@@ -162,11 +161,12 @@ async def main(peer_type: type[PeerV1] = PeerV1) -> None:
             read, write = (await stack.enter_async_context(transport(options)))[:2]
             await peer.connect(stack, read, write)
             results.ok("connect")
-            await (told.run(peer) if options.told else checks.run(results, peer, complaints))
+            await suites.run(options, results, peer, complaints)
             leaving = time.monotonic()
     except Exception as error:
         results.not_ok("connection", report.explain(error))
-    if leaving is not None:
+    # A hub leaves after the servers that it has started, which take their time.
+    if leaving is not None and not options.upstreams:
         results.close(leaving)
     for fault in peer.faults:
         results.not_ok("transport", fault)

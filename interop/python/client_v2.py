@@ -10,7 +10,7 @@ import anyio
 import checks
 import mcp_types as types
 import report
-import told
+import suites
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
@@ -133,11 +133,12 @@ async def main() -> None:
     try:
         async with peer.client:
             results.ok("connect")
-            await (told.run(peer) if options.told else checks.run(results, peer, complaints))
+            await suites.run(options, results, peer, complaints)
             leaving = time.monotonic()
     except Exception as error:
         results.not_ok("connection", report.explain(error))
-    if leaving is not None:
+    # A hub leaves after the servers that it has started, which take their time.
+    if leaving is not None and not options.upstreams:
         results.close(leaving)
     for fault in peer.faults:
         results.not_ok("transport", fault)

@@ -35,13 +35,17 @@ class Report:
         self.failed += 1
         print(f"not ok {name}: {' '.join(why.split())}", flush=True)
 
-    async def check(self, name: str, body: Callable[[], Awaitable[None]]) -> None:
+    async def check(
+        self, name: str, body: Callable[[], Awaitable[None]], limit_seconds: float = CHECK_LIMIT_SECONDS
+    ) -> None:
         """Runs one check; its failure is reported and does not stop the checks after it."""
         try:
-            with anyio.fail_after(CHECK_LIMIT_SECONDS):
+            with anyio.fail_after(limit_seconds):
                 await body()
         except Skip as reason:
             print(f"skip {name}: {reason}", flush=True)
+        except TimeoutError:
+            self.not_ok(name, f"not done within {limit_seconds:.0f} s")
         except Exception as error:
             self.not_ok(name, explain(error))
         else:
@@ -71,6 +75,9 @@ class Complaints(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(f"{record.name}: {record.getMessage()}")
 
+    async def must_be_none(self) -> None:
+        require(not self.lines, "the SDK complained: " + " | ".join(self.lines))
+
 
 def explain(error: BaseException) -> str:
     """Names the error, and looks inside a group for the errors that caused it."""
@@ -82,10 +89,12 @@ def explain(error: BaseException) -> str:
 
 
 def arguments(modes: list[str]) -> argparse.Namespace:
-    """Reads `[--mode MODE] [--told] (--url URL | -- COMMAND [ARGUMENT…])`."""
+    """Reads `[--mode MODE] [--told | --upstreams] (--url URL | -- COMMAND [ARGUMENT…])`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mode", choices=modes, default=modes[0])
     parser.add_argument("--told", action="store_true", help="do what standard input says, and check nothing")
+    parser.add_argument("--upstreams", action="store_true", help="check the servers behind a hub")
+    parser.add_argument("--config", help="the file of the hub, for checks that compare it with its servers")
     parser.add_argument("--url", help="a Streamable HTTP endpoint")
     parser.add_argument("command", nargs="*", help="a command line that speaks MCP on its standard streams")
     options = parser.parse_args()

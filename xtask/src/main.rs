@@ -75,9 +75,7 @@ fn main() -> ExitCode {
         "release" => release::command(args),
         "platforms" => platforms::command(args),
         "browser" => browser::command(args),
-        "tools" => {
-            args.finish().and_then(|()| tools::install()).and_then(|_| tools::install_servers()).map(drop)
-        }
+        "tools" => args.finish().and_then(|()| tools::install_all()),
         _ => Err(USAGE.into()),
     };
     match outcome {

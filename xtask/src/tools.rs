@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::{Outcome, root, run};
 
@@ -17,11 +18,18 @@ const PINS: &[(&str, &str, &str)] = &[
     ("@modelcontextprotocol/server-everything", "2026.8.31", NODE_LOCK),
     ("@modelcontextprotocol/server-filesystem", "2026.8.31", NODE_LOCK),
     ("@modelcontextprotocol/server-memory", "2026.8.31", NODE_LOCK),
+    ("@ai-sdk/mcp", "2.0.93", NODE_LOCK),
+    ("mcp-remote", "0.15.1", NODE_LOCK),
+    ("mcp", "1.2.0", PYTHON_1_2_LOCK),
     ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),
+    ("fastmcp", "2.14.7", PYTHON_V1_LOCK),
+    ("langchain-mcp-adapters", "0.3.2", PYTHON_V1_LOCK),
+    ("openai-agents", "0.24.0", PYTHON_V1_LOCK),
     ("mcp", "2.3.0", PYTHON_V2_LOCK),
     ("mcp", "2.3.0", PYTHON_AGENT_LOCK),
     ("pydantic-ai-slim", "2.66.0", PYTHON_AGENT_LOCK),
+    ("fastmcp", "4.1.2", PYTHON_AGENT_LOCK),
     ("mcp", "2.3.0", PYTHON_SERVERS_LOCK),
     ("mcp-server-fetch", "2026.10.24", PYTHON_SERVERS_LOCK),
     ("mcp-server-git", "2026.10.19", PYTHON_SERVERS_LOCK),
@@ -30,11 +38,14 @@ const PINS: &[(&str, &str, &str)] = &[
 
 const NODE_MANIFEST: &str = "interop/node/package.json";
 const NODE_LOCK: &str = "interop/node/package-lock.json";
+/// A release of the SDK that does not answer requests which it does not know.
+const PYTHON_1_2_LOCK: &str = "interop/python/requirements-mcp-1.2.txt";
 /// The last release of the SDK that knows no later revision than this.
 const PYTHON_2024_LOCK: &str = "interop/python/requirements-2024-11-05.txt";
+/// The first generation of the SDK, and what others have built on it.
 const PYTHON_V1_LOCK: &str = "interop/python/requirements-v1.txt";
 const PYTHON_V2_LOCK: &str = "interop/python/requirements-v2.txt";
-/// An agent framework, which chooses the SDK that it needs.
+/// An agent framework and the client that it stands on, which choose the SDK that they need.
 const PYTHON_AGENT_LOCK: &str = "interop/python/requirements-pydantic-ai.txt";
 /// Servers that others published; they have a folder of their own, as they choose the SDK that they need.
 const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
@@ -56,20 +67,60 @@ pub(crate) struct Tools {
     pub(crate) python_agent: PathBuf,
 }
 
+/// Installs everything that any command needs.
+pub(crate) fn install_all() -> Outcome {
+    install()?;
+    install_servers()?;
+    install_mcp_1_2()?;
+    Ok(())
+}
+
 /// Installs whatever is missing or was installed from another lock file.
 pub(crate) fn install() -> Outcome<Tools> {
     let folder = root().join(".tools");
     let node_folder = folder.join("node");
-    install_once(&node_folder, NODE_LOCK, install_node)?;
+    let python = |name: &str, lock| (folder.join(name), lock);
+    let [python_2024, python_v1, python_v2, python_agent] = [
+        python("python-2024-11-05", PYTHON_2024_LOCK),
+        python("python-v1", PYTHON_V1_LOCK),
+        python("python-v2", PYTHON_V2_LOCK),
+        python("python-agent", PYTHON_AGENT_LOCK),
+    ];
+    // The long ones come first, so that two at a time end at about the same time.
+    install_each(&[&(node_folder.clone(), NODE_LOCK), &python_v1, &python_agent, &python_v2, &python_2024])?;
     Ok(Tools {
         node: node_folder.join("node_modules/node/bin/node"),
         conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
-        python_2024: install_python(&folder.join("python-2024-11-05"), PYTHON_2024_LOCK)?,
-        python_v1: install_python(&folder.join("python-v1"), PYTHON_V1_LOCK)?,
-        python_v2: install_python(&folder.join("python-v2"), PYTHON_V2_LOCK)?,
-        python_agent: install_python(&folder.join("python-agent"), PYTHON_AGENT_LOCK)?,
+        python_2024: interpreter(&python_2024.0),
+        python_v1: interpreter(&python_v1.0),
+        python_v2: interpreter(&python_v2.0),
+        python_agent: interpreter(&python_agent.0),
         node_folder,
     })
+}
+
+/// Fills several folders from their lock files, two at a time, as each keeps one core busy.
+fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
+    let queue = Mutex::new(folders.iter());
+    let failures = Mutex::new(Vec::new());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some((folder, lock)) = next() {
+            let outcome = match *lock {
+                NODE_LOCK => install_once(folder, lock, install_node),
+                lock => install_python(folder, lock).map(drop),
+            };
+            if let Err(error) = outcome {
+                failures.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
 }
 
 /// Installs the servers that PyPI has, and gives the folder of their commands.
@@ -78,20 +129,32 @@ pub(crate) fn install_servers() -> Outcome<PathBuf> {
     Ok(python.parent().map(Path::to_path_buf).unwrap_or_default())
 }
 
+/// Installs the release 1.2 of the SDK, on which a server of ours stands, and gives its interpreter.
+pub(crate) fn install_mcp_1_2() -> Outcome<PathBuf> {
+    install_python(&root().join(".tools/python-mcp-1.2"), PYTHON_1_2_LOCK)
+}
+
 fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
     install_once(folder, lock, |folder| {
-        let python = folder.join("bin/python");
+        let python = interpreter(folder);
         run::run(run::command("python3").args(["-m", "venv"]).arg(folder))?;
         run::run(
             run::command(&python)
                 .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"])
                 .arg(lock),
         )?;
-        let show = "import importlib.metadata; print(importlib.metadata.version('mcp'))";
-        let version = run::output(run::command(&python).args(["-c", show]))?;
-        expect("mcp", pinned("mcp", lock)?, version.trim())
+        for (package, wanted, _) in pins().filter(|(_, _, file)| *file == lock) {
+            let show = format!("import importlib.metadata; print(importlib.metadata.version('{package}'))");
+            let version = run::output(run::command(&python).args(["-c", &show]))?;
+            expect(package, wanted, version.trim())?;
+        }
+        Ok(())
     })?;
-    Ok(folder.join("bin/python"))
+    Ok(interpreter(folder))
+}
+
+fn interpreter(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
 }
 
 fn install_node(folder: &Path) -> Outcome {
@@ -173,8 +236,8 @@ mod tests {
             assert!(package.get("resolved").is_none(), "{name} says where it was downloaded from");
             assert!(name.is_empty() || package["integrity"].is_string(), "{name} has no checksum");
         }
-        for file in [PYTHON_2024_LOCK, PYTHON_V1_LOCK, PYTHON_V2_LOCK, PYTHON_AGENT_LOCK, PYTHON_SERVERS_LOCK]
-        {
+        let files: std::collections::BTreeSet<_> = PINS.iter().map(|(_, _, file)| *file).collect();
+        for file in files.into_iter().filter(|file| *file != NODE_LOCK) {
             for line in read(file).lines() {
                 let exact = line.split_once("==").is_some_and(|(_, version)| !version.contains(['*', '/']));
                 assert!(exact, "`{line}` in {file} is not an exact version");

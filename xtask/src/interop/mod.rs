@@ -1,6 +1,7 @@
-//! `cargo xtask interop`: the clients of others against our server, and our client and command against their servers.
+//! `cargo xtask interop`: the clients of others against our server, our client and command against their servers, and both through a hub.
 
 mod clients;
+mod hub;
 pub(crate) mod morning;
 mod row;
 mod script;
@@ -41,6 +42,9 @@ pub(crate) fn command(mut args: Args) -> Outcome {
         let ran = servers::run_all(&tools, &rows)?;
         count += ran.len();
         bad.extend(print_table(SERVER_COLUMNS, ran));
+        let ran = hub::run_all(&tools, &rows)?;
+        count += ran.len();
+        bad.extend(print_table(hub::COLUMNS, ran));
     }
     conclude(&rows, count, &bad)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -165,7 +166,7 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
     Ok(ran.into_iter().flat_map(|(_, rows)| rows).collect())
 }
 
-fn take<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
+pub(super) fn take<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
     lock(queue).pop_front()
 }
 
@@ -240,14 +241,19 @@ fn listen(
         _ => command.args(["--http", &address.port().to_string()]),
     };
     let mut running = Running::start(&mut command)?;
+    wait_until_listening(&mut running, address)?;
+    let path = if transport == Sse { "/sse" } else { "/mcp" };
+    Ok((running, format!("http://{address}{path}")))
+}
+
+/// Waits until a program that was started listens at its address.
+pub(super) fn wait_until_listening(running: &mut Running, address: SocketAddr) -> Outcome {
     // Several servers start at a time, slowly, and until then the port is anybody's: whoever has it for a moment is not meant.
     running.wait_until(START_LIMIT, || {
         let is_there = run::is_listening(address);
         std::thread::sleep(STAYS);
         is_there && run::is_listening(address)
-    })?;
-    let path = if transport == Sse { "/sse" } else { "/mcp" };
-    Ok((running, format!("http://{address}{path}")))
+    })
 }
 
 impl Transport {

@@ -43,7 +43,7 @@ impl Listener {
 pub struct Filter {
     /// Who is to be told, if that is known.
     pub listener: Option<Listener>,
-    /// What the subscriber was shown of the lists, if that is tracked: a legacy session's is.
+    /// What the subscriber was shown of the lists, if that is tracked: a legacy session's is, and a handler may say it of others.
     pub shown: Option<ShownLists>,
     /// Tools come, go or change.
     pub tools: bool,

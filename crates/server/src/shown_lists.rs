@@ -6,7 +6,7 @@ use crate::change::Change;
 /// The version of a list that was shown to a client before it is known which one it was.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Which version of each list a legacy session was shown last, so that it is notified only of changes to what it has seen.
+/// Which version of each list a client was shown last, so that it is notified only of changes to what it has seen.
 ///
 /// Clones share what they know. Versions are the handler's own numbers, and begin with 1.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,12 @@ struct Versions {
 }
 
 impl ShownLists {
+    /// Assumes that lists were shown in these versions; 0 is one before the first.
+    pub fn assuming(tools: u64, prompts: u64, resources: u64) -> Self {
+        let known = |version: u64| AtomicU64::new(if version == 0 { UNKNOWN } else { version });
+        Self(Arc::new(Versions { tools: known(tools), prompts: known(prompts), resources: known(resources) }))
+    }
+
     /// Returns the version that was shown, if any was. What is not a list has none.
     pub(crate) fn version(&self, list: &Change) -> Option<u64> {
         Some(self.slot(list)?.load(Ordering::Acquire)).filter(|version| *version != 0)

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use trunkline_protocol::Method;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
-use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, Subscription};
+use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, ShownLists, Subscription};
 
 use super::lists::input_of;
 use super::route::{Answer, Routed};
@@ -78,7 +78,11 @@ impl Handler for Hub {
         Box::pin(async move { inner.prepare_watch(&listener, uris).await })
     }
 
-    fn watch(&self, filter: Filter) -> Subscription {
+    fn watch(&self, mut filter: Filter) -> Subscription {
+        // A subscriber without a session has seen what is there now, and is notified of what changes from here on.
+        let now = self.inner.views.load().union_versions;
+        let assumed = || ShownLists::assuming(now.tools, now.prompts, now.resources);
+        filter.shown.get_or_insert_with(assumed);
         self.inner.changes.watch(filter)
     }
 }

@@ -20,6 +20,7 @@ use crate::upstream::{InputSet, Upstream};
 pub(crate) struct Views {
     /// What all callers see together, for whatever does not depend on a caller.
     pub(super) union: Arc<Snapshot>,
+    pub(super) union_versions: ListVersions,
     by_caller: Vec<(InputSet, View)>,
     /// Whether all callers see the same.
     is_uniform: bool,
@@ -41,6 +42,16 @@ pub(super) struct ListVersions {
 }
 
 impl ListVersions {
+    /// Gives new numbers to the lists that are different.
+    fn next(self, differs: Differs, counter: &VersionCounter) -> Self {
+        let next = |differs: bool, version: u64| if differs { counter.next() } else { version };
+        Self {
+            tools: next(differs.tools, self.tools),
+            prompts: next(differs.prompts, self.prompts),
+            resources: next(differs.resources, self.resources),
+        }
+    }
+
     /// Returns the list that a method shows, and its number.
     pub(super) fn of(self, method: Method) -> (Change, u64) {
         match method {
@@ -76,9 +87,10 @@ impl Views {
         self.of(caller()).map_or(&self.union, |view| &view.registry)
     }
 
-    /// Reports whether a client was shown a list that is no longer what its view has.
+    /// Reports whether a client was shown a list that is no longer what its view, or the union, has.
     pub(super) fn is_outdated(&self, version: u64, list: impl Fn(ListVersions) -> u64) -> bool {
-        !self.by_caller.iter().any(|(_, view)| list(view.versions) == version)
+        let versions = self.by_caller.iter().map(|(_, view)| view.versions);
+        !versions.chain([self.union_versions]).any(|known| list(known) == version)
     }
 
     /// Makes the registries anew, for the callers that were served and perhaps one more; returns which lists are different
@@ -93,6 +105,7 @@ impl Views {
         let mut built = Built { options, known: Vec::new() };
         let union = built.registry(servers, None);
         let mut differs = union.differs(&self.union);
+        let union_versions = self.union_versions.next(differs, counter);
         let callers = self.by_caller.iter().map(|(caller, _)| *caller);
         let added = added.filter(|added| self.of(*added).is_none());
         let by_caller: Vec<_> = callers
@@ -105,7 +118,7 @@ impl Views {
             })
             .collect();
         let is_uniform = by_caller.iter().all(|(_, view)| Arc::ptr_eq(&view.registry, &union));
-        (Self { union, by_caller, is_uniform }, differs)
+        (Self { union, union_versions, by_caller, is_uniform }, differs)
     }
 }
 
@@ -113,18 +126,11 @@ impl View {
     /// Makes the next view of the same callers, whose lists keep their numbers as far as they are the same.
     fn next(before: Option<&Self>, registry: Arc<Snapshot>, counter: &VersionCounter) -> (Self, Differs) {
         let Some(before) = before else {
-            let versions =
-                ListVersions { tools: counter.next(), prompts: counter.next(), resources: counter.next() };
+            let versions = ListVersions::default().next(Differs::ALL, counter);
             return (Self { registry, versions }, Differs::default());
         };
         let differs = registry.differs(&before.registry);
-        let next = |differs: bool, version: u64| if differs { counter.next() } else { version };
-        let versions = ListVersions {
-            tools: next(differs.tools, before.versions.tools),
-            prompts: next(differs.prompts, before.versions.prompts),
-            resources: next(differs.resources, before.versions.resources),
-        };
-        (Self { registry, versions }, differs)
+        (Self { registry, versions: before.versions.next(differs, counter) }, differs)
     }
 }
 

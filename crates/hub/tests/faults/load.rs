@@ -28,6 +28,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("unavailable: it is not configured any more", "removed"),
     ("unavailable: it was disconnected", "disconnected"),
     ("unavailable:", "unavailable"),
+    ("is still starting", "starting"),
     ("Unknown tool", "unknown tool"),
 ];
 

@@ -230,5 +230,6 @@ pub(crate) fn read_initialized(result: &Raw) -> Result<Described, String> {
         // A description that is not quite right is no reason not to talk.
         identity: members.get("serverInfo").and_then(|raw| Implementation::read(&raw.detached()).ok()),
         instructions: members.text("instructions").map(Into::into),
+        lists_legacy: false,
     })
 }

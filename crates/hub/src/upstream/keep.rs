@@ -83,7 +83,7 @@ impl Upstream {
             return true;
         }
         let place = match party {
-            Some(party) => self.place_of(party, desk.known.as_deref()),
+            Some(party) => self.place_of(party, &desk.eras),
             None => Place::nobodys(),
         };
         drop(self.start(&mut desk, place, party));
@@ -136,8 +136,7 @@ impl Upstream {
     }
 
     fn input_of(&self, party: &Party) -> InputSet {
-        let known = self.known();
-        self.place_of(party, known.as_deref()).input
+        self.place_of(party, &self.lock().eras).input
     }
 
     // By hand.
@@ -152,6 +151,7 @@ impl Upstream {
                 desk.phase = Phase::Open;
             }
             desk.backoff.forget();
+            desk.eras.forget_spoken();
             desk.is_late = false;
         });
         self.connect_now().await

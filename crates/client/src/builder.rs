@@ -24,6 +24,7 @@ pub struct Builder {
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
     whole_era: bool,
+    prefers: Era,
     over_http: OverHttp,
     /// The bounds, if somebody has set them.
     limits: Option<Limits>,
@@ -44,6 +45,7 @@ impl Default for Builder {
             input: Arc::new(Nobody),
             pin: None,
             whole_era: false,
+            prefers: Era::Modern,
             over_http: OverHttp::default(),
             limits: None,
             headers: Vec::new(),
@@ -84,6 +86,13 @@ impl Builder {
             Era::Modern => Revision::NEWEST,
         };
         Self { whole_era: true, ..self.pin(newest) }
+    }
+
+    /// Sets the era that is tried first with a server that may speak both; the other is tried if it does not speak that one. It
+    /// means nothing where a revision or an era is pinned. Without it that is the modern one.
+    pub fn prefer(mut self, era: Era) -> Self {
+        self.prefers = era;
+        self
     }
 
     /// Sets which transport is spoken to an `http` address. Without it that is found out.
@@ -184,8 +193,11 @@ impl Builder {
         name: String,
         file: Option<std::path::PathBuf>,
     ) -> Result<Client, Error> {
-        let crate::config::Named { target, headers, over_http, timeout } =
+        let crate::config::Named { target, headers, over_http, timeout, server } =
             crate::config::find(name.clone(), file).await?;
+        if self.pin.is_none() {
+            self = crate::config::pinned(self, &server);
+        }
         self.headers.splice(0..0, headers);
         if self.over_http == OverHttp::Any {
             self.over_http = over_http;
@@ -208,6 +220,7 @@ impl Builder {
             capabilities: self.input.capabilities(),
             pin: self.pin,
             whole_era: self.whole_era,
+            prefers: self.prefers,
             over_http: self.over_http,
             limits: self.limits.unwrap_or_default(),
             headers: self.headers,

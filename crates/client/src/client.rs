@@ -18,7 +18,7 @@ use crate::builder::Builder;
 use crate::cache::{Cache, Key};
 use crate::call::{Alarms, Call, Calling, Completion, LogMessage, LogSinks, Outcome, Round, Step};
 use crate::carrier::Carrier;
-use crate::connect::{Attempt, Connected, Plan};
+use crate::connect::{Attempt, Connected, Plan, SpokenEras};
 use crate::edge::Edge;
 use crate::error::Error;
 use crate::input::InputHandler;
@@ -57,6 +57,8 @@ pub struct ServerInfo {
     pub capabilities: ServerCapabilities,
     /// Its advice for the model that uses it.
     pub instructions: Option<String>,
+    /// Which eras it speaks, as far as that is known.
+    pub eras: SpokenEras,
     /// How it is reached: `stdio`, `channel`, `streamable-http`, `sse` or `websocket`.
     pub transport: &'static str,
     /// What was tried in order to connect, in order.
@@ -129,6 +131,7 @@ impl Client {
     ) -> Result<Self, Error> {
         let Connected { carrier, edge, described, aside, transport } = connected;
         let info = Arc::new(ServerInfo {
+            eras: plan.learned(&described),
             revision: described.revision,
             identity: described.identity,
             capabilities: described.capabilities,
@@ -421,6 +424,7 @@ impl Inner {
             let (edge, described) =
                 crate::connect::initialize(&*self.carrier, &self.plan, lost.info.revision).await?;
             let info = ServerInfo {
+                eras: lost.info.eras,
                 revision: described.revision,
                 identity: described.identity,
                 capabilities: described.capabilities,

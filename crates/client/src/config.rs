@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use trunkline_config::find::{Found, look_up};
-use trunkline_config::{Endpoint, Program, Reach, Wire};
+use trunkline_config::{Endpoint, Program, ProtocolEra, ProtocolRevision, Reach, ServerConfig, Wire};
+use trunkline_protocol::{Era, Revision};
 use trunkline_transport::{Command, Secret, Target, TargetError};
 
+use crate::builder::Builder;
 use crate::connect::OverHttp;
 use crate::error::Error;
 
@@ -29,6 +31,37 @@ pub fn over_http(reach: &Reach) -> OverHttp {
         Reach::Endpoint(Endpoint { wire: Wire::Http, .. }) => OverHttp::Streamable,
         Reach::Endpoint(Endpoint { wire: Wire::Sse, .. }) => OverHttp::Sse,
         Reach::Endpoint(_) | Reach::Program(_) => OverHttp::Any,
+    }
+}
+
+/// Holds a connection to the era or the revision that the configuration of a server names, if it names one.
+pub fn pinned(builder: Builder, server: &ServerConfig) -> Builder {
+    match (server.revision, server.era) {
+        (Some(revision), _) => builder.pin(revision_of(revision)),
+        (None, Some(era)) => builder.era(era_of(era)),
+        (None, None) => builder,
+    }
+}
+
+/// Returns the era to which the configuration of a server holds it, if it does.
+pub fn pinned_era(server: &ServerConfig) -> Option<Era> {
+    server.revision.map(ProtocolRevision::era).or(server.era).map(era_of)
+}
+
+fn revision_of(revision: ProtocolRevision) -> Revision {
+    match revision {
+        ProtocolRevision::V2024_11_05 => Revision::V2024_11_05,
+        ProtocolRevision::V2025_03_26 => Revision::V2025_03_26,
+        ProtocolRevision::V2025_06_18 => Revision::V2025_06_18,
+        ProtocolRevision::V2025_11_25 => Revision::V2025_11_25,
+        ProtocolRevision::V2026_07_28 => Revision::V2026_07_28,
+    }
+}
+
+fn era_of(era: ProtocolEra) -> Era {
+    match era {
+        ProtocolEra::Legacy => Era::Legacy,
+        ProtocolEra::Modern => Era::Modern,
     }
 }
 
@@ -61,6 +94,7 @@ pub(crate) struct Named {
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) over_http: OverHttp,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) server: ServerConfig,
 }
 
 /// Looks a name up, in a file or in those that are looked at by default.
@@ -78,12 +112,21 @@ pub(crate) async fn find(name: String, file: Option<PathBuf>) -> Result<Named, E
         }
     };
     let target = target(&server.reach).map_err(|error| Error::Invalid(error.to_string()))?;
-    Ok(Named { target, headers, over_http: over_http(&server.reach), timeout: server.timeout })
+    Ok(Named { target, headers, over_http: over_http(&server.reach), timeout: server.timeout, server })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_revision_of_a_configuration_is_the_one_of_that_name() {
+        assert_eq!(ProtocolRevision::ALL.map(revision_of), Revision::ALL);
+        for revision in ProtocolRevision::ALL {
+            assert_eq!(revision_of(revision).as_str(), revision.as_str());
+            assert_eq!(revision_of(revision).era(), era_of(revision.era()));
+        }
+    }
 
     #[test]
     fn what_is_configured_becomes_a_target() {

@@ -37,7 +37,7 @@ pub use self::call::{
     Round, Suspended,
 };
 pub use self::client::{Client, ServerInfo};
-pub use self::connect::{Attempt, OverHttp, Verdicts};
+pub use self::connect::{Attempt, OverHttp, SpokenEras, Verdicts};
 pub use self::error::{Error, Refused, Unreachable};
 pub use self::input::{InputHandler, Origin};
 pub use self::limits::Limits;

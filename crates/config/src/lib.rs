@@ -50,8 +50,8 @@ pub use self::problem::{ConfigError, Problem};
 pub use self::schema::schema;
 pub use self::section::Section;
 pub use self::server::{
-    Endpoint, Pattern, Program, Reach, ServerConfig, ServerName, ServerNameError, Share, Start, ToolRules,
-    Wire,
+    Endpoint, Pattern, Program, ProtocolEra, ProtocolRevision, Reach, ServerConfig, ServerName,
+    ServerNameError, Share, Start, ToolRules, Wire,
 };
 pub use self::syntax::Format;
 pub use self::text::{Text, Verbatim};

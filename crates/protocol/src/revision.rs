@@ -24,6 +24,11 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    /// Both eras, the older first.
+    pub const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
+}
+
 impl Revision {
     /// Every revision, oldest first.
     pub const ALL: [Self; 5] =

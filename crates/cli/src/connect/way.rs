@@ -1,6 +1,7 @@
-use trunkline_client::config::over_http;
+use trunkline_client::config::{over_http, pinned};
 use trunkline_client::transport::Target;
 use trunkline_client::{Builder, OverHttp};
+use trunkline_config::ServerConfig;
 use trunkline_protocol::{Era, Revision};
 
 use super::options::ReachArgs;
@@ -14,6 +15,7 @@ pub(crate) struct Way {
     era: Option<Era>,
     revision: Option<Revision>,
     over_http: OverHttp,
+    configured: Option<ServerConfig>,
 }
 
 impl Way {
@@ -26,12 +28,17 @@ impl Way {
         let over_http =
             resolved.configured.as_ref().map(|server| over_http(&server.reach)).unwrap_or_default();
         let target = resolved.target.clone();
-        Ok(Self { target, headers, era: args.era, revision: args.revision, over_http })
+        let configured = resolved.configured.clone();
+        Ok(Self { target, headers, era: args.era, revision: args.revision, over_http, configured })
     }
 
     /// Prepares a connection.
     pub(crate) fn prepare(&self, mut builder: Builder) -> Builder {
         builder = builder.over_http(self.over_http);
+        // What the command line says counts over what the configuration says.
+        if let Some(server) = &self.configured {
+            builder = pinned(builder, server);
+        }
         if let Some(era) = self.era {
             builder = builder.era(era);
         }

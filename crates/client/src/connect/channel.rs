@@ -55,12 +55,31 @@ pub(crate) async fn connect(
             }
             connected
         }
+        None if plan.prefers == Era::Legacy => shake_hands_or_probe(source, open, plan, attempts).await,
         None => {
             let connected = probe(source, open, plan, attempts).await?;
             if let Some(key) = &key {
                 plan.verdicts.put(key, connected.described.revision.era());
             }
             Ok(connected)
+        }
+    }
+}
+
+/// Shakes hands with a server that may speak either era, and asks in the modern one if it does not.
+async fn shake_hands_or_probe(
+    source: &Source,
+    open: Open,
+    plan: &Plan,
+    attempts: &mut Attempts,
+) -> Result<Connected, Error> {
+    match try_hands(&open, plan, Revision::NEWEST_LEGACY, attempts).await {
+        Ok((edge, described)) => Ok(open.connected(edge, described)),
+        // It is there, and has said that this is not how it is spoken to.
+        Err(Failure::Refused(_) | Failure::Version(_)) => probe(source, open, plan, attempts).await,
+        Err(Failure::Silence(_) | Failure::Lost(_)) => {
+            drop(open);
+            probe(source, source.open(plan, attempts).await?, plan, attempts).await
         }
     }
 }

@@ -50,6 +50,12 @@ impl Way<'_> {
     async fn find_out(&self, attempts: &mut Attempts) -> Result<Connected, Error> {
         let key = self.url.whole();
         let verdicts = &self.plan.verdicts;
+        if self.plan.prefers == Era::Legacy {
+            match self.shake_hands(self.open()?, Revision::NEWEST_LEGACY, attempts).await {
+                Err(Error::Unreachable(_)) => return self.probe(Revision::NEWEST, attempts).await,
+                outcome => return outcome,
+            }
+        }
         if verdicts.get(&key) == Some(Era::Legacy) {
             match self.shake_hands(self.open()?, Revision::NEWEST_LEGACY, attempts).await {
                 // What was known of the server is not true any more.

@@ -5,6 +5,7 @@
 
 mod attempt;
 mod channel;
+mod eras;
 mod handshake;
 mod http;
 mod open;
@@ -17,13 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
-use trunkline_protocol::{Members, Revision};
+use trunkline_protocol::{Era, Members, Revision};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::process::Observer;
 use trunkline_transport::{Secret, Target};
 
 pub use self::attempt::Attempt;
 pub(crate) use self::attempt::Attempts;
+pub use self::eras::SpokenEras;
+use self::eras::{Wanted, learned};
 pub use self::verdicts::Verdicts;
 use crate::carrier::{AsideReceiver, Carrier, ChannelLimits, Headers, HttpLimits};
 use crate::edge::Edge;
@@ -52,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) pin: Option<Revision>,
     /// Whether any older revision of the same era will do.
     pub(crate) whole_era: bool,
+    /// The era that is tried first where none is pinned.
+    pub(crate) prefers: Era,
     pub(crate) over_http: OverHttp,
     pub(crate) limits: Limits,
     /// HTTP headers that go with every request.
@@ -72,6 +77,15 @@ impl Plan {
     /// Reports whether a server answered with a revision that was not asked for.
     pub(crate) fn refuses(&self, answered: Revision) -> bool {
         self.pin.is_some_and(|pin| pin != answered && !(self.whole_era && pin.era() == answered.era()))
+    }
+
+    /// Returns what a connection tells about the eras of a server.
+    pub(crate) fn learned(&self, described: &Described) -> SpokenEras {
+        let wanted = match self.pin {
+            Some(_) => Wanted::Pinned,
+            None => Wanted::Preferred(self.prefers),
+        };
+        learned(wanted, described.revision.era(), described.lists_legacy)
     }
 
     /// Returns the bounds of a channel.
@@ -127,6 +141,8 @@ pub(crate) struct Described {
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) identity: Option<Implementation>,
     pub(crate) instructions: Option<String>,
+    /// Whether it listed revisions that `initialize` negotiates, although it was asked in another way.
+    pub(crate) lists_legacy: bool,
 }
 
 impl fmt::Debug for Connected {

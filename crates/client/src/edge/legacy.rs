@@ -230,5 +230,6 @@ pub(crate) fn read_initialized(result: &Raw) -> Result<Described, String> {
             .and_then(|raw| Implementation::read_repaired(&raw.detached()).ok())
             .map(|repaired| repaired.item),
         instructions: members.text("instructions").map(Into::into),
+        lists_legacy: false,
     })
 }

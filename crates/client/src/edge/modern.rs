@@ -2,7 +2,7 @@
 
 use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{ClientCapabilities, Implementation, Question, ServerCapabilities};
-use trunkline_protocol::{Members, Method, Raw, Revision, Writer, emit, meta, shorten};
+use trunkline_protocol::{Era, Members, Method, Raw, Revision, Writer, emit, meta, shorten};
 
 use super::{Extras, Settled};
 use crate::call::{Answers, Brought, Call, Said};
@@ -194,5 +194,14 @@ pub(crate) fn read_discovered(result: &Raw, revision: Revision) -> Result<Descri
             .map_err(|error| format!("the server's capabilities are not usable: {error}"))?,
         identity: server,
         instructions: members.text("instructions").map(Into::into),
+        lists_legacy: lists_legacy(&members),
     })
+}
+
+/// Reports whether a server lists revisions in which it is asked otherwise.
+fn lists_legacy(members: &Members) -> bool {
+    let listed =
+        members.get("supportedVersions").and_then(|listed| listed.elements().ok()).unwrap_or_default();
+    let known = listed.iter().filter_map(|name| Revision::parse(&name.as_text()?));
+    known.into_iter().any(|revision| revision.era() == Era::Legacy)
 }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use trunkline_client::protocol::Revision;
-use trunkline_client::{Client, Error};
+use trunkline_client::protocol::{Era, Revision};
+use trunkline_client::{Builder, Client, Error};
 
 use crate::support::{Act, Script, described, error, initialized, within};
 
@@ -17,13 +17,21 @@ async fn probe(
     discover: impl Fn(usize) -> Act + Send + Sync + 'static,
     initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
 ) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
+    probe_by(Client::builder(), discover, initialize).await
+}
+
+async fn probe_by(
+    builder: Builder,
+    discover: impl Fn(usize) -> Act + Send + Sync + 'static,
+    initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
+) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
     let asked = AtomicUsize::new(0);
     let (script, opener) = Script::new(move |_, message| match message["method"].as_str() {
         Some(DISCOVER) => discover(asked.fetch_add(1, Ordering::SeqCst)),
         Some(INITIALIZE) => initialize(message),
         _ => Act::Wait,
     });
-    let client = within(Client::connect(opener)).await;
+    let client = within(builder.connect(opener)).await;
     let methods = script.methods();
     (client, methods, script)
 }
@@ -41,6 +49,47 @@ async fn a_server_that_describes_itself_is_modern_and_no_hands_are_shaken() {
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
     assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "trunkline");
+}
+
+fn lists_both() -> Act {
+    let Act::Result(mut described) = described() else { panic!() };
+    described["supportedVersions"] = json!(["2026-07-28", "2025-11-25"]);
+    Act::Result(described)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_the_other() {
+    type Say = fn() -> Act;
+    let (yes, no, unknown) = (Some(true), Some(false), None);
+    let old: Say = || initialized("2025-11-25");
+    let unknown_method: Say = || error(-32601);
+    let kinds: [(&str, Say, Say); 6] = [
+        ("both", described, old),
+        ("both, and says so", lists_both, old),
+        ("legacy", unknown_method, old),
+        ("modern", described, unknown_method),
+        ("modern that refuses the version", described, || unsupported(json!(["2026-07-28"]))),
+        ("modern that goes away", described, || Act::End),
+    ];
+    for (kind, discover, initialize) in kinds {
+        let has_modern = kind != "legacy";
+        let has_legacy = kind.starts_with("both") || kind == "legacy";
+        for (prefers, is_spoken) in [(Era::Legacy, has_legacy), (Era::Modern, has_modern)] {
+            let builder = Client::builder().prefer(prefers);
+            let (client, methods, _) = probe_by(builder, move |_| discover(), move |_| initialize()).await;
+            let info = client.unwrap().server();
+            assert_eq!(info.revision.era() == prefers, is_spoken, "{kind}, {prefers:?}: {methods:?}");
+            let other = Era::ALL.into_iter().find(|era| *era != info.revision.era()).unwrap();
+            let expected = match is_spoken {
+                // What was tried first and is not spoken is known, and what was not tried is not, unless the server says so.
+                false => no,
+                true if prefers == Era::Modern && kind == "both, and says so" => yes,
+                true => unknown,
+            };
+            assert_eq!(info.eras.speaks(info.revision.era()), yes, "{kind}, {prefers:?}");
+            assert_eq!(info.eras.speaks(other), expected, "{kind}, {prefers:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

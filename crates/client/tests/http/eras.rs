@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::{Era, Revision};
 use trunkline_client::{Client, Error, Limits, Verdicts};
 
 use crate::place::direct;
@@ -29,6 +29,39 @@ async fn outcome(script: Script) -> (String, Vec<String>, Vec<String>) {
         Err(error) => (error.to_string(), Vec::new()),
     };
     (outcome, attempts, server.words())
+}
+
+#[tokio::test]
+async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_the_other() {
+    let both: Script = |seen| seen.discover().or_else(|| seen.session()).unwrap();
+    let legacy: Script = |seen| then_session(seen, seen.error(404, -32601, Value::Null));
+    let modern: Script = |seen| seen.discover().unwrap_or_else(|| seen.error(400, -32022, json!({})));
+    let modern_without_words: Script = |seen| seen.discover().unwrap_or_else(|| Say::status(404, ""));
+    for (kind, script, has_legacy, has_modern) in [
+        ("both", both, true, true),
+        ("legacy", legacy, true, false),
+        ("modern", modern, false, true),
+        ("modern without words", modern_without_words, false, true),
+    ] {
+        for (prefers, is_spoken) in [(Era::Legacy, has_legacy), (Era::Modern, has_modern)] {
+            let server = Scripted::start(script).await;
+            let client = within(direct().prefer(prefers).connect(server.url.as_str())).await.unwrap();
+            assert_eq!(client.revision().era() == prefers, is_spoken, "{kind}, {prefers:?}");
+            let eras = client.server().eras;
+            assert_eq!(eras.speaks(prefers), Some(is_spoken), "{kind}, {prefers:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_both_eras_is_not_taken_for_a_legacy_one_because_it_was_spoken_to_so_once() {
+    let server = Scripted::start(|seen| seen.discover().or_else(|| seen.session()).unwrap()).await;
+    let verdicts = Verdicts::default();
+    for era in [Era::Legacy, Era::Modern, Era::Legacy] {
+        let builder = direct().verdicts(verdicts.clone()).prefer(era);
+        let client = within(builder.connect(server.url.as_str())).await.unwrap();
+        assert_eq!(client.revision().era(), era);
+    }
 }
 
 /// Says the same to a request for a description, and opens sessions.

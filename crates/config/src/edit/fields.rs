@@ -44,6 +44,8 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<Field> {
     say("start", word(server.start.as_str(), server.start == Start::default()));
     say("idle", server.idle.map(|time| Value::Text(Length(time).to_string())));
     say("share", word(server.share.as_str(), server.share == Share::default()));
+    say("era", server.era.map(|era| Value::Text(era.as_str().to_owned())));
+    say("revision", server.revision.map(|revision| Value::Text(revision.as_str().to_owned())));
     say("tools.allow", list(server.tools.allow.iter().map(Pattern::as_str)));
     say("tools.deny", list(server.tools.deny.iter().map(Pattern::as_str)));
     say("tools.rename", plain_table(&server.tools.rename));

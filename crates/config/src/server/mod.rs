@@ -9,7 +9,7 @@ mod tools;
 use std::time::Duration;
 
 pub use self::name::{ServerName, ServerNameError};
-pub use self::options::{Share, Start, Wire};
+pub use self::options::{ProtocolEra, ProtocolRevision, Share, Start, Wire};
 pub use self::reach::{Endpoint, Program, Reach};
 pub(crate) use self::table::{KEYS, ServerTable, read, without_effect};
 pub use self::tools::{Pattern, ToolRules};
@@ -36,6 +36,10 @@ pub struct ServerConfig {
     pub idle: Option<Duration>,
     /// Who shares one connection to it.
     pub share: Share,
+    /// The era in which it is spoken to; `None` leaves that to who is connected.
+    pub era: Option<ProtocolEra>,
+    /// The revision in which it is spoken to; `None` leaves that to the server.
+    pub revision: Option<ProtocolRevision>,
     /// Which of its tools are offered, and how.
     pub tools: ToolRules,
     /// A variable that it needs and that has no value. Only one that is not enabled is read so, with its variables as they
@@ -55,6 +59,8 @@ impl ServerConfig {
             start: Start::default(),
             idle: None,
             share: Share::default(),
+            era: None,
+            revision: None,
             tools: ToolRules::default(),
             unset: None,
         }
@@ -63,7 +69,8 @@ impl ServerConfig {
     /// Tells whether a connection that was made for the one serves the other as well.
     pub fn connects_like(&self, other: &Self) -> bool {
         let who = |server: &Self| (server.name.clone(), server.share, server.unset.clone());
-        self.reach == other.reach && who(self) == who(other)
+        let spoken = |server: &Self| (server.era, server.revision);
+        self.reach == other.reach && who(self) == who(other) && spoken(self) == spoken(other)
     }
 
     /// Tells whether two servers are described in the same words, variables by name, whatever files they are in.

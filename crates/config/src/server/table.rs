@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{Share, Start, Wire};
+use super::options::{ProtocolEra, ProtocolRevision, Share, Start, Wire};
 use super::reach::{Endpoint, Program, Reach, address_mistake};
 use super::{ServerConfig, ServerName, ToolRules};
 use crate::de::{self, Fault};
@@ -46,6 +46,10 @@ pub(crate) struct ServerTable {
     idle: Option<Length>,
     /// Who shares one connection to the server.
     share: Share,
+    /// The era in which the server is spoken to, where it has both; by default that of the client.
+    era: Option<ProtocolEra>,
+    /// The revision in which the server is spoken to, and no other.
+    revision: Option<ProtocolRevision>,
     /// Which tools are offered, and how.
     tools: ToolRules,
 }
@@ -66,6 +70,8 @@ impl Default for ServerTable {
             start: Start::default(),
             idle: None,
             share: Share::default(),
+            era: None,
+            revision: None,
             tools: ToolRules::default(),
         }
     }
@@ -86,6 +92,8 @@ pub(crate) const KEYS: &[&str] = &[
     "start",
     "idle",
     "share",
+    "era",
+    "revision",
     "tools",
 ];
 
@@ -116,6 +124,16 @@ pub(crate) fn read(
     };
     if let Some((keys, what)) = table.tools.mistake() {
         return Err(wrong(&["tools", keys[0], keys[1]], &what));
+    }
+    if let (Some(era), Some(revision)) = (table.era, table.revision)
+        && revision.era() != era
+    {
+        let what = format!(
+            "it is a revision of the {} era, and `era` says {}",
+            revision.era().as_str(),
+            era.as_str()
+        );
+        return Err(wrong(&["revision"], &what));
     }
     let reach = match (table.command, table.url) {
         (Some(_), Some(_)) => {
@@ -157,6 +175,8 @@ pub(crate) fn read(
         start: table.start,
         idle: table.idle.map(|length| length.0),
         share: table.share,
+        era: table.era,
+        revision: table.revision,
         tools: table.tools,
         ..ServerConfig::new(name, reach)
     })

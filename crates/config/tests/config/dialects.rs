@@ -121,11 +121,14 @@ fn words_of_editors_stand_for_the_folder_of_the_project() {
 
 #[test]
 fn our_own_keys_work_in_a_clients_file_as_well() {
-    let text = r#"{"mcpServers": {"a": {"command": "x", "timeout": "30s", "share": "call", "required": true,
+    let text = r#"{"mcpServers": {"a": {"command": "x", "timeout": "30s", "share": "call", "required": true, "era": "legacy",
+        "revision": "2025-06-18",
         "tools": {"allow": ["get_*"], "rename": {"get_a": "a"}}}}}"#;
     let server = ConfigFile::parse("mcp.json", text, variables()).unwrap().server("a").unwrap();
     assert_eq!(server.timeout, Some(std::time::Duration::from_secs(30)));
     assert_eq!(server.share, trunkline_config::Share::Call);
+    assert_eq!(server.era, Some(trunkline_config::ProtocolEra::Legacy));
+    assert_eq!(server.revision, Some(trunkline_config::ProtocolRevision::V2025_06_18));
     assert!(server.required && server.tools.offers("get_a") && !server.tools.offers("put_a"));
     assert_eq!(server.tools.name_of("get_a"), "a");
 }

@@ -243,9 +243,9 @@ fn servers_are_switched_off_and_on_in_a_clients_file() {
 fn everything_that_is_said_of_a_server_is_written_and_read_again() {
     let text = "[servers.x]\ncommand = 'r \"u\" n'\nargs = ['${A}', 'a\\b', 'ä', '']\nenv = { A = '${B:-c}', \"x-y\" = '1' }\n\
         cwd = '/w'\nenabled = false\nrequired = true\ntimeout = '90s'\nstart = 'eager'\nidle = '1h'\nshare = 'call'\n\
-        tools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
+        revision = '2025-06-18'\ntools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
         tools.describe = { a1 = \"two\\nlines\" }\n\
-        [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\n";
+        [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\nera = 'legacy'\n";
     let servers = ConfigFile::parse("/w/t.toml", text, Variables::kept()).unwrap().servers().unwrap();
     let folder = Folder::new("whole");
     for name in ["new.toml", "deep/er/new.json"] {

@@ -78,6 +78,19 @@ fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
             "t.toml:3:9: server `a`, key `args.0`: it has a NUL character in it",
         ),
         (
+            "[servers.a]\ncommand = 'x'\nera = 'old'\n",
+            "t.toml:3:7: server `a`, key `era`: it has to be one of \"legacy\", \"modern\"",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nrevision = '2025-11-26'\n",
+            "t.toml:3:12: server `a`, key `revision`: it has to be one of \"2024-11-05\", \"2025-03-26\", \"2025-06-18\", \
+             \"2025-11-25\", \"2026-07-28\"; did you mean \"2025-11-25\"?",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nera = 'legacy'\nrevision = '2026-07-28'\n",
+            "t.toml:4:12: server `a`, key `revision`: it is a revision of the modern era, and `era` says legacy",
+        ),
+        (
             "[servers.a]\ncommand = 'x'\nshare = 'sesion'\n",
             "t.toml:3:9: server `a`, key `share`: it has to be one of \"principal\", \"session\", \"call\", \"all\"; did you mean \"session\"?",
         ),

@@ -55,12 +55,12 @@ fn configurations_are_compared_by_the_names_of_servers() {
     };
     let before = servers(
         "[servers]\nsame.command = 's'\nenv = {command = 'e', env = {A = '1'}}\ntoggled.command = 't'\n\
-         gone.command = 'g'\nrules.command = 'r'\nshared.command = 'h'",
+         gone.command = 'g'\nrules.command = 'r'\nshared.command = 'h'\npinned.command = 'p'",
     );
     let after = servers(
         "[servers]\nnew.command = 'n'\nrules = {command = 'r', tools.deny = ['x']}\n\
          toggled = {command = 't', enabled = false}\nenv = {command = 'e', env = {A = '2'}}\nsame.command = 's'\n\
-         shared = {command = 'h', share = 'all'}",
+         shared = {command = 'h', share = 'all'}\npinned = {command = 'p', era = 'legacy'}",
     );
     let found = difference(&before, &after);
     let names = |servers: &[&ServerConfig]| servers.iter().map(|s| s.name.to_string()).collect::<Vec<_>>();
@@ -75,7 +75,8 @@ fn configurations_are_compared_by_the_names_of_servers() {
             ("rules", Effect::Keep),
             ("toggled", Effect::Keep),
             ("env", Effect::Reconnect),
-            ("shared", Effect::Reconnect)
+            ("shared", Effect::Reconnect),
+            ("pinned", Effect::Reconnect)
         ]
     );
     assert!(!found.is_empty() && difference(&before, &before).is_empty());

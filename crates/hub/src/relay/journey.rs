@@ -164,7 +164,8 @@ impl Journey<'_> {
         let Continuation::Portable(state) = then else {
             return Err(Refusal::INTERNAL.into());
         };
-        let next = match resume.next(state, questions.is_empty(), self.server.limits()) {
+        let era = lease.client().revision().era();
+        let next = match resume.next(state, era, questions.is_empty(), self.server.limits()) {
             Ok(next) => next,
             // That it goes on and on is for the model to read.
             Err(refusal) if self.errand.method == Method::ToolsCall => {

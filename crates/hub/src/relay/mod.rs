@@ -36,7 +36,7 @@ pub(crate) fn relay(
     async move {
         let resume = Resume::of(&errand.call, server.name())?;
         loop {
-            let (lease, caller) = match find(&errand, &server).await {
+            let (lease, caller) = match find(&errand, &resume, &server).await {
                 Ok(found) => found,
                 Err(unavailable) => match (unavailable, server.successor()) {
                     // Nothing was sent yet, and the name means another server now.
@@ -94,9 +94,13 @@ impl From<Refusal> for Failed {
 }
 
 /// Finds a connection for the caller.
-async fn find(errand: &Errand, server: &Arc<Upstream>) -> Result<(Lease, Caller), Unavailable> {
-    let mut party = Party::of(&errand.call.context).calling(errand.method);
-    if party.has_roots() && server.known().is_none_or(|known| known.keeps_sessions) {
+async fn find(
+    errand: &Errand,
+    resume: &Resume,
+    server: &Arc<Upstream>,
+) -> Result<(Lease, Caller), Unavailable> {
+    let mut party = Party::of(&errand.call.context).calling(errand.method).in_era(resume.era());
+    if party.has_roots() && server.keeps_sessions_for(&party) {
         party = party.with_roots(Box::pin(roots(errand, server)).await);
     }
     let lease = server.lease(&party).await?;

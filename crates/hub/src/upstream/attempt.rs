@@ -4,13 +4,16 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
+use trunkline_client::config::pinned;
 use trunkline_client::{Client, Error, Limits};
 use trunkline_config::{Reach, ServerConfig, Share};
+use trunkline_protocol::Era;
 use trunkline_protocol::model::Implementation;
 
 use super::connection::{Asides, Connection, Who};
 use super::desk::{Attempt, Desk, Done, Phase};
-use super::input::{InputSet, SessionInput};
+use super::era::KnownEras;
+use super::input::SessionInput;
 use super::party::{Party, Place};
 use super::roots::SessionRoots;
 use super::state::{Failure, Known};
@@ -30,17 +33,17 @@ impl Upstream {
         let roots = SessionRoots::new(known, self.options.limits.roots_within, self.asks_roots.clone());
         tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
         let asides = Asides { roots, pages: Arc::default(), calls: Arc::default() };
-        let connecting = self.connect(&config, place.input, asides.clone());
+        let connecting = self.connect(&config, &place, asides.clone());
         let (weak, share, party) = (Arc::downgrade(self), config.share, party.cloned());
         let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
         let (tell, done) = watch::channel(None);
-        let wanted = place.clone();
+        let (wanted, era) = (place.clone(), place.era);
         let task = tokio::spawn(async move {
             let broken = Broken { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
-            let done = upstream.connected(number, outcome, asides, |known| match &party {
-                Some(party) => upstream.place_of(party, Some(known)),
+            let done = upstream.connected(number, outcome, asides, era, |eras, known| match &party {
+                Some(party) => upstream.place_of(party, eras),
                 None => place_of_hub(wanted, share, known),
             });
             tell.send_replace(Some(done));
@@ -56,7 +59,7 @@ impl Upstream {
     fn connect(
         &self,
         config: &ServerConfig,
-        input: InputSet,
+        place: &Place,
         Asides { roots, pages, calls }: Asides,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let (limits, name) = (&self.options.limits, self.name.clone());
@@ -73,7 +76,9 @@ impl Upstream {
             })
             .on_session_log(move |message, is_abandoned| calls.log(&name, message, is_abandoned))
             .list_meta(VIA, Trail::default().and(&self.hub))
-            .input(SessionInput { capabilities: input.capabilities(), roots, pages });
+            .input(SessionInput { capabilities: place.input.capabilities(), roots, pages })
+            .prefer(place.era);
+        let builder = pinned(builder, config);
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
             if let Some(name) = &config.unset {
@@ -96,7 +101,8 @@ impl Upstream {
         number: u64,
         outcome: Result<Client, Error>,
         asides: Asides,
-        place: impl FnOnce(&Known) -> Place,
+        wanted: Era,
+        place: impl FnOnce(&KnownEras, &Known) -> Place,
     ) -> Done {
         let mut desk = self.lock();
         desk.attempts.retain(|attempt| attempt.number != number);
@@ -113,14 +119,15 @@ impl Upstream {
             }
         };
         let known = Arc::new(Known::of(&client.server()));
-        let place = place(&known);
+        desk.eras.learn(wanted, &known, Instant::now());
+        let place = place(&desk.eras, &known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         desk.known = Some(known);
         (desk.failure, desk.is_resting) = (None, false);
         desk.starts += 1;
         let twin = desk.usable().find(|twin| twin.is_at(&place)).cloned();
-        if let Some(twin) = twin.filter(|_| place.who == Who::Everybody) {
-            // Two made it at one time where one is enough.
+        // Two made it at one time where one is enough, or it was made to learn that the server does not speak the caller's era.
+        if let Some(twin) = twin.filter(|_| place.who == Who::Everybody || place.era != wanted) {
             drop(desk);
             tokio::spawn(client.close());
             return Ok(twin);
@@ -175,6 +182,7 @@ impl Drop for Broken {
 
 /// Returns the place of a connection that the hub made by itself: before anybody needed it, or to watch for somebody.
 fn place_of_hub(wanted: Place, share: Share, known: &Known) -> Place {
+    let wanted = Place { era: known.era(), ..wanted };
     let is_everybodys = share == Share::All || (share == Share::Principal && !known.keeps_sessions);
     match is_everybodys {
         true => Place { who: Who::Everybody, owner: None, ..wanted },

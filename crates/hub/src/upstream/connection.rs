@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_client::Client;
-use trunkline_protocol::Level;
 use trunkline_protocol::model::{ClientCapabilities, Root};
+use trunkline_protocol::{Era, Level};
 use trunkline_server::Listener;
 use trunkline_session::{Principal, SessionId};
 
@@ -59,6 +59,8 @@ impl Who {
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) input: InputSet,
+    /// The era that is spoken over it.
+    pub(crate) era: Era,
     pub(crate) roots: Arc<SessionRoots>,
     pub(crate) pages: Arc<Pages>,
     pub(crate) calls_running: Arc<RunningCalls>,
@@ -149,7 +151,7 @@ enum Caller {
 
 impl Connection {
     pub(super) fn new(client: Client, place: Place, asides: Asides, waiting: Arc<WaitList>) -> Arc<Self> {
-        let (Asides { roots, pages, calls }, Place { who, owner, input }) = (asides, place);
+        let (Asides { roots, pages, calls }, Place { who, owner, input, .. }) = (asides, place);
         let now = Instant::now();
         Arc::new(Self {
             input,
@@ -159,6 +161,7 @@ impl Connection {
             began: now,
             who: Mutex::new(who),
             owner: Mutex::new(owner),
+            era: client.revision().era(),
             attributes_questions: client.server().attributes_questions(),
             client,
             asking: Mutex::default(),
@@ -210,7 +213,7 @@ impl Connection {
 
     /// Reports whether it is one of those that serve a party.
     pub(super) fn is_at(&self, place: &Place) -> bool {
-        self.input == place.input && self.is_whose(|who| *who == place.who)
+        self.input == place.input && self.era == place.era && self.is_whose(|who| *who == place.who)
     }
 
     /// Begins a use by somebody whom the roots have taken in.

@@ -8,6 +8,7 @@ use trunkline_protocol::Revision;
 
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
+use super::era::KnownEras;
 use super::input::InputSet;
 use super::listings::Listings;
 use super::party::{ClientKey, Place};
@@ -26,7 +27,9 @@ pub(super) struct Desk {
     pub(super) connections: Vec<Arc<Connection>>,
     /// Connections that are on their way out.
     pub(super) ending: usize,
+    /// What was found out by the newest connection.
     pub(super) known: Option<Arc<Known>>,
+    pub(super) eras: KnownEras,
     pub(super) backoff: Backoff,
     pub(super) failure: Option<Failure>,
     /// Whether anybody has asked for what the server offers.
@@ -62,9 +65,11 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// Reports whether the connection will serve a party of this place.
-    pub(super) fn serves(&self, place: &Place) -> bool {
-        self.place.input == place.input && [&place.who, &Who::Nobody].contains(&&self.place.who)
+    /// Reports whether the connection will serve a party of this place; as long as nothing is known of the server, it may turn
+    /// out to speak another era than is tried first.
+    pub(super) fn serves(&self, place: &Place, is_unknown: bool) -> bool {
+        let is_theirs = [&place.who, &Who::Nobody].contains(&&self.place.who);
+        self.place.input == place.input && (is_unknown || self.place.era == place.era) && is_theirs
     }
 }
 
@@ -86,6 +91,7 @@ impl Desk {
             connections: Vec::new(),
             ending: 0,
             known: None,
+            eras: KnownEras::default(),
             backoff: Backoff::default(),
             failure: None,
             is_wanted: false,

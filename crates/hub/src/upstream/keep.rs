@@ -70,6 +70,7 @@ impl Upstream {
                 desk.phase = Phase::Open;
             }
             desk.backoff.forget();
+            desk.eras.forget_spoken();
             desk.listings.forget_late();
         });
         self.connect_now().await

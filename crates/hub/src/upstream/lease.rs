@@ -184,7 +184,7 @@ impl Upstream {
     fn look(self: &Arc<Self>, party: &Party, waiting: Option<&Waiting>) -> Result<Look, Unavailable> {
         let mut desk = self.lock();
         desk.check()?;
-        let place = self.place_of(party, desk.known.as_deref());
+        let place = self.place_of(party, &desk.eras);
         let digest = party.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
         let mut need = Need { place, roots: digest, room: false };
         let mut has_some = false;
@@ -202,8 +202,12 @@ impl Upstream {
                 return Ok(Look::Here(lease));
             }
             let same_roots = |attempt: &&Attempt| !self.asks_roots() || attempt.roots == digest;
-            let coming: Vec<_> =
-                desk.attempts.iter().filter(same_roots).filter(|it| it.serves(&need.place)).collect();
+            let coming: Vec<_> = desk
+                .attempts
+                .iter()
+                .filter(same_roots)
+                .filter(|it| it.serves(&need.place, desk.eras.is_empty()))
+                .collect();
             match coming.get(before) {
                 // Those that come first get the attempts that began first.
                 Some(attempt) if fitting.is_empty() => return Ok(Look::Coming(attempt.done.clone())),
@@ -238,9 +242,8 @@ impl Upstream {
             let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
             let is_sessions_own = !is_nobodys && matches!(place.who, Who::Session(_));
             let is_theirs = is_nobodys || connection.is_whose(|who| *who == place.who);
-            connection.input == place.input
-                && is_theirs
-                && (is_sessions_own || connection.has_roots(roots, asks_roots))
+            let speaks = connection.input == place.input && connection.era == place.era;
+            speaks && is_theirs && (is_sessions_own || connection.has_roots(roots, asks_roots))
         };
         desk.usable().filter(fits).collect()
     }

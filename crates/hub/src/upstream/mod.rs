@@ -9,6 +9,7 @@ mod backoff;
 mod connection;
 mod desk;
 mod ending;
+mod era;
 mod fair_queue;
 mod input;
 mod items;

@@ -1,13 +1,16 @@
 use std::borrow::Cow;
 
+use tokio::time::Instant;
+use trunkline_client::config::pinned_era;
 use trunkline_config::Share;
 use trunkline_protocol::model::ClientCapabilities;
-use trunkline_protocol::{Level, Method};
+use trunkline_protocol::{Era, Level, Method};
 use trunkline_server::Context;
 use trunkline_session::{Principal, SessionId};
 
 use super::Upstream;
 use super::connection::Who;
+use super::era::{KnownEras, choose, without_caller};
 use super::input::InputSet;
 use super::roots::{KnownRoots, digest};
 use super::state::Known;
@@ -20,6 +23,8 @@ pub(crate) struct Party {
     principal: Principal,
     session: Option<SessionId>,
     connection: Option<SessionId>,
+    /// The era that it speaks, or in which a call of it has begun.
+    era: Era,
     /// Whether the server may ask something within the call that the connection is for.
     may_ask: bool,
     capabilities: ClientCapabilities,
@@ -45,6 +50,8 @@ pub(super) struct Place {
     /// Whose connections these are when there are too many; nothing if they are kept for all or for none.
     pub(super) owner: Option<ClientKey>,
     pub(super) input: InputSet,
+    /// The era that is spoken.
+    pub(super) era: Era,
 }
 
 /// What tells one client from another where several compete for connections.
@@ -80,6 +87,7 @@ impl Party {
                 principal: caller.principal.clone(),
                 session: caller.session,
                 connection: caller.connection,
+                era: caller.revision.era(),
                 may_ask: false,
                 log_level: caller.log_level,
                 input: InputSet::of(&capabilities),
@@ -108,6 +116,11 @@ impl Party {
         }
     }
 
+    /// Goes on in the era in which a call has begun, whatever the caller speaks.
+    pub(crate) fn in_era(self, era: Option<Era>) -> Self {
+        Self { era: era.unwrap_or(self.era), ..self }
+    }
+
     /// Reports whether the server may put a question to it within the call, over a connection of such a place.
     pub(super) fn can_be_asked(&self, place: &Place) -> bool {
         self.may_ask && place.input.asks_users()
@@ -128,8 +141,8 @@ impl Party {
         Caller { capabilities: self.capabilities, input: self.input, log_level: self.log_level }
     }
 
-    /// Returns which connections serve it, given what is known of the server.
-    fn place(&self, share: Share, anonymous: AnonymousClients, known: Option<&Known>) -> Place {
+    /// Returns which connections serve it, given the era that is spoken and what is known of the server in it.
+    fn place(&self, share: Share, anonymous: AnonymousClients, era: Era, known: Option<&Known>) -> Place {
         let keeps_sessions = known.is_none_or(|known| known.keeps_sessions);
         let client = self.session.or(self.connection);
         let scope = SharingScope::decide(&self.principal, client, anonymous);
@@ -159,14 +172,23 @@ impl Party {
                 Some(ClientKey::Principal(self.principal.clone()))
             }
         };
-        Place { who, owner, input }
+        Place { who, owner, input, era }
     }
 }
 
 impl Upstream {
     /// Returns which connections serve a party, given what is known of the server by now.
-    pub(super) fn place_of(&self, party: &Party, known: Option<&Known>) -> Place {
-        party.place(self.config.load().share, self.options.anonymous, known)
+    pub(super) fn place_of(&self, party: &Party, eras: &KnownEras) -> Place {
+        let config = self.config.load();
+        let era = choose(party.era, pinned_era(&config), eras.spoken(Instant::now()));
+        party.place(config.share, self.options.anonymous, era, eras.of(era).map(|known| &**known))
+    }
+
+    /// Reports whether a party is known to the server from one request to the next, as far as it is known.
+    pub(crate) fn keeps_sessions_for(&self, party: &Party) -> bool {
+        let desk = self.lock();
+        let era = self.place_of(party, &desk.eras).era;
+        desk.eras.of(era).is_none_or(|known| known.keeps_sessions)
     }
 }
 
@@ -183,7 +205,7 @@ fn without_tasks(capabilities: ClientCapabilities) -> ClientCapabilities {
 impl Place {
     /// The place of a connection that is made before anybody needs it.
     pub(super) fn nobodys() -> Self {
-        Self { who: Who::Nobody, owner: None, input: InputSet::default() }
+        Self { who: Who::Nobody, owner: None, input: InputSet::default(), era: without_caller() }
     }
 
     /// The place of a connection over which changes of resources are watched.
@@ -193,7 +215,7 @@ impl Place {
             Who::Principal(principal) => Some(ClientKey::Principal(principal.clone())),
             Who::Session(session) => Some(ClientKey::Session(*session)),
         };
-        Self { who: who.clone(), owner, input: InputSet::default() }
+        Self { who: who.clone(), owner, input: InputSet::default(), era: without_caller() }
     }
 
     /// Says the place in a word, for logs.

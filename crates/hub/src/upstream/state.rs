@@ -1,11 +1,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use trunkline_client::{Error, ServerInfo};
+use trunkline_client::{Error, ServerInfo, SpokenEras};
 use trunkline_config::{Reach, ServerName};
-use trunkline_protocol::Revision;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Implementation, ServerCapabilities};
+use trunkline_protocol::{Era, Revision};
 
 /// How a server stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +92,7 @@ pub struct Status {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) revision: Revision,
+    pub(super) eras: SpokenEras,
     pub(crate) keeps_sessions: bool,
     pub(crate) identity: Option<Implementation>,
     pub(crate) instructions: Option<String>,
@@ -110,6 +111,7 @@ impl Known {
     pub(super) fn restored(revision: Revision, keeps_sessions: bool, instructions: Option<String>) -> Self {
         Self {
             revision,
+            eras: SpokenEras::default(),
             keeps_sessions,
             identity: None,
             instructions,
@@ -118,9 +120,14 @@ impl Known {
         }
     }
 
+    pub(super) fn era(&self) -> Era {
+        self.revision.era()
+    }
+
     pub(super) fn of(info: &ServerInfo) -> Self {
         Self {
             revision: info.revision,
+            eras: info.eras,
             keeps_sessions: info.keeps_sessions(),
             identity: info.identity.clone(),
             instructions: info.instructions.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use trunkline_client::protocol::{Era, Revision, Revisions};
 use trunkline_client::transport::{Command, Target};
 use trunkline_config::{Endpoint, Program, Reach, ServerConfig, ServerName};
-use trunkline_hub::{Hub, HubOptions};
+use trunkline_hub::{AnonymousClients, Hub, HubOptions};
 use trunkline_server::http::{HttpOptions, serve as serve_http};
 use trunkline_server::{Binding as _, Host, HostOptions, Shutdown, stdio};
 
@@ -137,7 +137,9 @@ async fn bridge(target: &str) -> Result<Hub, String> {
         false => Reach::Endpoint(Endpoint::new(target)),
     };
     let config = ServerConfig::new(ServerName::parse("far").unwrap(), reach);
-    within("the bridge", Hub::bridge(config, HubOptions::default())).await.map_err(|error| error.to_string())
+    // It listens on the loopback, where all clients are one person.
+    let options = HubOptions { anonymous: AnonymousClients::OnePerson, ..HubOptions::default() };
+    within("the bridge", Hub::bridge(config, options)).await.map_err(|error| error.to_string())
 }
 
 /// What makes this test program a process that others start.

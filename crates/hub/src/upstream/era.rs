@@ -1,0 +1,100 @@
+//! In which era a server is spoken to, for whom.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trunkline_client::SpokenEras;
+use trunkline_protocol::{Era, Revision};
+
+use super::state::Known;
+
+/// How long it counts that a server did not speak an era: it may be replaced by one that does.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Chooses the era in which a caller reaches a server: its own, so that it has what it would have without the hub, unless the
+/// server is known not to speak it. An era that the configuration names counts for all callers.
+pub(super) fn choose(caller: Era, pinned: Option<Era>, spoken: SpokenEras) -> Era {
+    let may_speak = |era: &Era| spoken.speaks(*era) != Some(false);
+    let others = Era::ALL.into_iter().filter(|era| *era != caller);
+    pinned.unwrap_or_else(|| [caller].into_iter().chain(others).find(may_speak).unwrap_or(caller))
+}
+
+/// What is known of a server in each era that it was spoken to in.
+#[derive(Debug, Default)]
+pub(super) struct KnownEras {
+    spoken: SpokenEras,
+    learned: Option<Instant>,
+    known: Vec<(Era, Arc<Known>)>,
+}
+
+impl KnownEras {
+    /// Takes over what a connection tells that was wanted in an era.
+    pub(super) fn learn(&mut self, wanted: Era, known: &Arc<Known>, now: Instant) {
+        self.spoken = self.spoken(now).and(known.eras);
+        if known.era() != wanted {
+            // However it came about, it would come about again.
+            self.spoken = self.spoken.with(wanted, false);
+        }
+        self.learned = Some(now);
+        self.known.retain(|(era, _)| *era != known.era());
+        self.known.push((known.era(), known.clone()));
+    }
+
+    /// Returns which eras the server speaks, as far as that is known and not too long ago.
+    pub(super) fn spoken(&self, now: Instant) -> SpokenEras {
+        let is_recent = |learned: Instant| now.saturating_duration_since(learned) < KEPT;
+        if self.learned.is_some_and(is_recent) { self.spoken } else { SpokenEras::default() }
+    }
+
+    /// Returns what is known of the server in an era.
+    pub(super) fn of(&self, era: Era) -> Option<&Arc<Known>> {
+        self.known.iter().find(|(known, _)| *known == era).map(|(_, known)| known)
+    }
+
+    /// Reports whether the server was never connected to.
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Forgets which eras the server does not speak, so that they are tried again.
+    pub(super) fn forget_spoken(&mut self) {
+        self.learned = None;
+    }
+}
+
+/// The era that is tried first where no caller is there yet.
+pub(super) fn without_caller() -> Era {
+    Revision::NEWEST.era()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_gets_its_own_era_unless_the_server_does_not_speak_it_or_one_is_pinned() {
+        use Era::{Legacy, Modern};
+        let unknown = SpokenEras::default();
+        let both = unknown.with(Legacy, true).with(Modern, true);
+        for (caller, pinned, spoken, expected) in [
+            (Legacy, None, unknown, Legacy),
+            (Modern, None, unknown, Modern),
+            (Legacy, None, both, Legacy),
+            (Modern, None, both, Modern),
+            // One of which only the other era is known is tried in the caller's.
+            (Legacy, None, unknown.with(Modern, true), Legacy),
+            (Modern, None, unknown.with(Legacy, true), Modern),
+            (Legacy, None, SpokenEras::only(Modern), Modern),
+            (Modern, None, SpokenEras::only(Legacy), Legacy),
+            (Legacy, None, SpokenEras::only(Legacy), Legacy),
+            // What cannot be spoken to at all is tried as the caller speaks.
+            (Legacy, None, unknown.with(Legacy, false).with(Modern, false), Legacy),
+            (Legacy, Some(Modern), both, Modern),
+            (Modern, Some(Legacy), unknown, Legacy),
+            (Modern, Some(Legacy), SpokenEras::only(Modern), Legacy),
+        ] {
+            assert_eq!(choose(caller, pinned, spoken), expected, "{caller:?} {pinned:?} {spoken:?}");
+        }
+    }
+}

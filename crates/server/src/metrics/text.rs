@@ -49,6 +49,10 @@ pub(super) fn write(metrics: &Metrics) -> String {
     for (reason, count) in process::slow_readers() {
         page.sample("mcp_server_slow_readers_total", &[("reason", reason)], count);
     }
+    page.family("mcp_server_dropped_notices_total", "counter", "Notices of calls that were dropped unread.");
+    for (kind, count) in process::dropped_notices() {
+        page.sample("mcp_server_dropped_notices_total", &[("kind", kind)], count);
+    }
     page.text
 }
 

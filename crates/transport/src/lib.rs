@@ -6,6 +6,7 @@ mod channel;
 mod counted;
 #[cfg(feature = "dial")]
 pub mod dial;
+mod frame_split;
 #[cfg(feature = "dial")]
 pub mod http;
 pub mod http1;

@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use crate::channel::{Channel, ReceiveError};
 use crate::counted::Counted;
+use crate::frame_split::SPLIT_BYTES;
 
 /// The time between two pings.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -138,8 +139,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             socket: {
-                let counted = Counted { read: ahead.len(), stream };
-                WebSocketStream::from_partially_read(counted, ahead.into(), role, Some(config)).await
+                let counted = Counted::new(stream, &ahead, limit);
+                WebSocketStream::from_raw_socket(counted, role, Some(config)).await
             },
             outgoing: VecDeque::new(),
             fragmented: 0,
@@ -186,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
                 Some(Ok(Message::Text(text))) => {
                     // What was read with it of the next one is little.
                     self.socket.get_mut().read = 0;
-                    return Poll::Ready(Some(Ok(text.into())));
+                    return Poll::Ready(Some(Ok(exact(text.into()))));
                 }
                 Some(Ok(Message::Binary(_))) => self.offend(Closing::NotText),
                 Some(Ok(Message::Ping(payload))) => {
@@ -310,6 +311,17 @@ where
         let ahead = self.ahead.as_ref().and_then(|message| message.as_ref().ok());
         self.socket.get_ref().read + ahead.map_or(0, Bytes::len)
     }
+}
+
+/// Gives back the room that a message was gathered in and does not need: it is kept for as long as any of the message is.
+fn exact(message: Bytes) -> Bytes {
+    if message.len() <= SPLIT_BYTES {
+        // A part of the read buffer.
+        return message;
+    }
+    let mut message = Vec::from(message);
+    message.shrink_to_fit();
+    message.into()
 }
 
 fn broken(error: Error) -> io::Error {

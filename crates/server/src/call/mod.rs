@@ -9,6 +9,7 @@ mod caller;
 mod context;
 mod given;
 mod note;
+mod note_queue;
 mod outcome;
 mod page;
 mod questions;

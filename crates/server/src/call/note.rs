@@ -22,6 +22,14 @@ pub(crate) enum Left {
 }
 
 impl Note {
+    /// Returns how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Progress { message, .. } => message.as_deref().map_or(0, str::len),
+            Self::Log { logger, data, .. } => logger.as_deref().map_or(0, str::len) + data.as_str().len(),
+        }
+    }
+
     /// Writes the notification for a caller, if the caller wants it.
     pub(crate) fn render(
         &self,

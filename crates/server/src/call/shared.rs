@@ -16,9 +16,6 @@ use super::surroundings::Surroundings;
 use crate::env::Secret;
 use crate::unanswered::Reserved;
 
-/// The notes of one call that wait for its exchange; beyond this, logs are dropped and progress is coalesced.
-const MOST_NOTES: usize = 64;
-
 /// Why most questions that cannot be put cannot be put.
 pub(super) const UNDECLARED: &str = "the client did not declare the capability";
 
@@ -117,14 +114,8 @@ impl Shared {
         }
         let total = total.filter(|total| total.is_finite());
         state.progress = progress;
-        let note = Note::Progress { progress, total, message };
-        let full = state.notes.len() >= MOST_NOTES;
-        let latest = state.notes.iter().rposition(|note| matches!(note, Note::Progress { .. }));
-        match latest.filter(|_| full || state.parked).and_then(|at| state.notes.get_mut(at)) {
-            Some(latest) => *latest = note,
-            None if full => {}
-            None => state.notes.push_back(note),
-        }
+        let merge = state.parked;
+        state.notes.push_progress(Note::Progress { progress, total, message }, merge);
         wake(state.exchange.take(), state);
     }
 
@@ -139,13 +130,7 @@ impl Shared {
         // The author's code makes the data, so that no lock is held meanwhile.
         let data = data();
         let mut state = self.lock();
-        if state.notes.len() >= MOST_NOTES {
-            let oldest = state.notes.iter().position(|note| matches!(note, Note::Log { .. }));
-            if oldest.and_then(|at| state.notes.remove(at)).is_none() {
-                return;
-            }
-        }
-        state.notes.push_back(Note::Log { level, logger, data });
+        state.notes.push_log(Note::Log { level, logger, data });
         wake(state.exchange.take(), state);
     }
 

@@ -1,4 +1,3 @@
-use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::task::Waker;
 use std::time::Duration;
@@ -9,7 +8,8 @@ use trunkline_protocol::model::Question;
 use super::ask::AskError;
 use super::caller::Caller;
 use super::given::Given;
-use super::note::{Left, Note};
+use super::note::Left;
+use super::note_queue::NoteQueue;
 use crate::env::{Env, Secret};
 use crate::unanswered::Reserved;
 
@@ -43,7 +43,7 @@ pub(super) struct Talk {
     /// What the client knows the pages by that it was asked to open, by key.
     pub(super) pages: Vec<(String, String)>,
     pub(super) unnamed: usize,
-    pub(super) notes: VecDeque<Note>,
+    pub(super) notes: NoteQueue,
     pub(super) progress: f64,
     /// Room for the requests that the call has lived through, where these are large.
     pub(super) reserved: Option<Reserved>,
@@ -78,7 +78,7 @@ impl State {
         if self.notes.is_empty() {
             return Left::Nothing;
         }
-        self.notes.pop_front().map_or(Left::Nothing, Left::Note)
+        self.notes.pop().map_or(Left::Nothing, Left::Note)
     }
 
     /// Adds the secrets of one more request, as far as there is room.
@@ -114,7 +114,7 @@ impl Talk {
         asked: Vec::new(),
         pages: Vec::new(),
         unnamed: 0,
-        notes: VecDeque::new(),
+        notes: NoteQueue::EMPTY,
         progress: f64::NEG_INFINITY,
         reserved: None,
         release: None,

@@ -7,6 +7,8 @@ use trunkline_protocol::Refusal;
 static REFUSALS: [AtomicU64; Refusal::TABLE.len()] = [const { AtomicU64::new(0) }; Refusal::TABLE.len()];
 static PANICS: AtomicU64 = AtomicU64::new(0);
 static SLOW_READERS: [AtomicU64; CutReason::ALL.len()] = [const { AtomicU64::new(0) }; CutReason::ALL.len()];
+static DROPPED_NOTICES: [AtomicU64; NoticeKind::ALL.len()] =
+    [const { AtomicU64::new(0) }; NoticeKind::ALL.len()];
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
@@ -50,6 +52,37 @@ impl CutReason {
             Self::Budget => "budget",
         }
     }
+}
+
+/// What kind of notice of a call was dropped, because its client did not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoticeKind {
+    Log,
+    Progress,
+}
+
+impl NoticeKind {
+    const ALL: [Self; 2] = [Self::Log, Self::Progress];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Progress => "progress",
+        }
+    }
+}
+
+/// Counts a notice of a call that was dropped.
+pub(crate) fn dropped_notice(kind: NoticeKind) {
+    if let Some(counter) = DROPPED_NOTICES.get(kind as usize) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns every kind of notice with how many of it were dropped.
+pub(super) fn dropped_notices() -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = DROPPED_NOTICES.iter().map(|count| count.load(Ordering::Relaxed));
+    NoticeKind::ALL.into_iter().map(NoticeKind::label).zip(counts)
 }
 
 /// Counts a connection that was cut because its peer did not read.

@@ -58,6 +58,10 @@ pub(super) fn write(metrics: &Metrics) -> String {
     for kind in UpstreamItem::ALL {
         page.sample(name, &[("kind", kind.label())], kind.counted());
     }
+    page.family("mcp_server_dropped_notices_total", "counter", "Notices of calls that were dropped unread.");
+    for (kind, count) in process::dropped_notices() {
+        page.sample("mcp_server_dropped_notices_total", &[("kind", kind)], count);
+    }
     page.text
 }
 

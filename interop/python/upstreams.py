@@ -12,6 +12,8 @@ from report import Complaints, Report, require
 # What each server can ask of a client of each era: through the hub it has to ask whatever it can ask directly.
 QUESTIONS_LEGACY = {
     FASTMCP_2: ("ask_person", "ask_model", "ask_roots"),
+    FASTMCP_4: ("ask_person",),
+    RMCP: ("ask_person", "ask_model", "ask_roots"),
     MCP_1_2: ("ask_model", "ask_roots"),
 }
 QUESTIONS_MODERN = {

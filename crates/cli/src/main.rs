@@ -30,11 +30,6 @@ use clap::Parser as _;
 use self::args::Cli;
 use self::exit::Exit;
 
-/// The allocator of glibc keeps most of what large messages needed for as long as the process lives.
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => match commands::run(cli.command) {

@@ -296,7 +296,7 @@ mod tests {
         assert_eq!((&*stored.revision, stored.keeps_sessions), (Revision::NEWEST_LEGACY.as_str(), true));
         assert!(file.server(&name, &Reach::Program(Program::new("two"))).is_none());
         let other = (InputSet::from_bits(1), listing().1);
-        file.save(vec![(name.clone(), server(&reach, &[other.clone()]))]).unwrap();
+        file.save(vec![(name.clone(), server(&reach, std::slice::from_ref(&other)))]).unwrap();
         let stored = CatalogueFile::open(path.clone()).server(&name, &reach).unwrap();
         assert_eq!(stored.listings(), [other, listing()], "those of other capabilities are kept");
         file.save(Vec::new()).unwrap();

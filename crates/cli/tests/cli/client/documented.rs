@@ -30,23 +30,22 @@ fn transcripts_are_what_the_command_prints() {
     );
     file(&here, "mcp.json", &json, 0o600);
     let mut count = 0;
-    for document in ["docs/command-line.md"] {
-        let path = root().join(document);
-        let text = std::fs::read_to_string(&path).unwrap();
-        let replayed = replay(&text, |command| {
-            count += 1;
-            let command = command.replace(ADDRESS, &clock.to_string());
-            let printed = run_together(&words(&command), &here);
-            let printed =
-                printed.replace(&clock.to_string(), ADDRESS).replace(&shop.url(), "https://shop.example/mcp");
-            let printed = printed.replace(env!("CARGO_BIN_EXE_trunkline"), "/usr/bin/trunkline");
-            printed.replace(home.to_str().unwrap(), "/home/ann")
-        });
-        if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
-            std::fs::write(&path, replayed).unwrap();
-        } else {
-            compare(document, &text, &replayed);
-        }
+    let document = "docs/command-line.md";
+    let path = root().join(document);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let replayed = replay(&text, |command| {
+        count += 1;
+        let command = command.replace(ADDRESS, &clock.to_string());
+        let printed = run_together(&words(&command), &here);
+        let printed =
+            printed.replace(&clock.to_string(), ADDRESS).replace(&shop.url(), "https://shop.example/mcp");
+        let printed = printed.replace(env!("CARGO_BIN_EXE_trunkline"), "/usr/bin/trunkline");
+        printed.replace(home.to_str().unwrap(), "/home/ann")
+    });
+    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+        std::fs::write(&path, replayed).unwrap();
+    } else {
+        compare(document, &text, &replayed);
     }
     assert!(count >= 15, "only {count} transcripts were found");
 }

@@ -51,21 +51,8 @@ impl Handler for Hub {
         let views = self.inner.views.load();
         match self.inner.route(views.for_call(|| input_of(&call)), call) {
             Routed::Answer(answer) => answer,
-            Routed::Unknown(call, refusal) => {
-                let candidates = self.inner.candidates(&call);
-                if candidates.is_empty() {
-                    return self.inner.unknown(call, refusal);
-                }
-                let inner = self.inner.clone();
-                Box::pin(async move { inner.find_owner(candidates, call, refusal).await })
-            }
-            Routed::Incomplete(call) => {
-                let inner = self.inner.clone();
-                Box::pin(async move {
-                    inner.complete_for(&call).await;
-                    inner.list(&call)
-                })
-            }
+            Routed::Unknown(call, refusal) => self.inner.unlisted(&views, call, refusal),
+            Routed::Incomplete(call) => self.inner.completed_list(call),
         }
     }
 

@@ -11,6 +11,7 @@ use trunkline_protocol::{Members, Method, Raw, Refusal};
 use trunkline_server::listing::{ListKind, page};
 use trunkline_server::{Call, Outcome};
 
+use super::route::Answer;
 use super::{Inner, Snapshot};
 use crate::registry::Differs;
 use crate::trail::Trail;
@@ -32,7 +33,7 @@ impl Inner {
 
     /// Waits until every server has listed what it has for a caller, for as long as a list may wait; what takes longer is learnt
     /// in the background.
-    pub(super) async fn complete_for(&self, call: &Call) {
+    async fn complete_for(&self, call: &Call) {
         let roots = call.context.known_roots().await;
         let party = Party::of(&call.context).with_roots(roots);
         let caller = party.input();
@@ -51,6 +52,15 @@ impl Inner {
         let _ = timeout(within, learning).await;
         // Clients are notified of what comes later.
         missing.iter().filter(|server| is_missing(server)).for_each(|server| server.set_late(caller));
+    }
+
+    /// Answers a list when every server has listed what it has for the caller, or the list has waited long enough.
+    pub(super) fn completed_list(self: &Arc<Self>, call: Call) -> Answer {
+        let inner = self.clone();
+        Box::pin(async move {
+            inner.complete_for(&call).await;
+            inner.list(&call)
+        })
     }
 
     /// Reports whether every server has listed what it has for a caller.

@@ -10,13 +10,34 @@ use trunkline_server::{Call, Outcome};
 
 use super::Inner;
 use super::lists::input_of;
-use super::route::Routed;
+use super::route::{Answer, Routed};
+use super::views::Views;
 use crate::relay::not_listed_refusal;
 use crate::upstream::{ListingState, Party, Upstream};
 
 impl Inner {
+    /// Answers a call of what is in none of the views that it was looked up in.
+    pub(super) fn unlisted(self: &Arc<Self>, views: &Arc<Views>, call: Call, refusal: Refusal) -> Answer {
+        let candidates = self.candidates(&call);
+        // A server that has listed since the views were read is no candidate any more; the views of now have its tools.
+        let now = self.views.load();
+        let again = match Arc::ptr_eq(&now, views) {
+            true => Routed::Unknown(call, refusal),
+            false => self.route(now.for_call(|| input_of(&call)), call),
+        };
+        match again {
+            Routed::Unknown(call, refusal) if candidates.is_empty() => self.unknown(call, refusal),
+            Routed::Unknown(call, refusal) => {
+                let inner = self.clone();
+                Box::pin(async move { inner.find_owner(candidates, call, refusal).await })
+            }
+            Routed::Answer(answer) => answer,
+            Routed::Incomplete(call) => self.completed_list(call),
+        }
+    }
+
     /// Returns the servers that may have what a call names, and have not listed what they have for its caller.
-    pub(super) fn candidates(&self, call: &Call) -> Vec<Arc<Upstream>> {
+    fn candidates(&self, call: &Call) -> Vec<Arc<Upstream>> {
         let caller = input_of(call);
         let name = match call.method {
             Method::ToolsCall | Method::PromptsGet => call.name(),
@@ -34,7 +55,7 @@ impl Inner {
     }
 
     /// Waits until one of the servers has listed what the call names, and makes the call there.
-    pub(super) async fn find_owner(
+    async fn find_owner(
         &self,
         candidates: Vec<Arc<Upstream>>,
         mut call: Call,

@@ -154,3 +154,37 @@ async fn whatever_is_done_to_servers_every_call_ends_and_nothing_is_left() {
     drop((client, hub));
     until(|| NAMES.iter().all(|name| town.is_left_alone(name))).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_that_race_with_the_first_listing_find_their_tool() {
+    let town = Town::default();
+    town.settle("a", &echo(), NEW);
+    for start in 0..100 {
+        let hub = town.hub();
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            clients.push(client(&front(&hub), trunkline_client::Client::builder(), somebody("ada")).await);
+        }
+        within(hub.set_servers(vec![lazy("a")])).await;
+        // Calls go on while the server lists for the first time, so that some are looked up just before and some just after.
+        let calling: Vec<_> = clients
+            .into_iter()
+            .map(|client| {
+                tokio::spawn(async move {
+                    for number in 0..2 {
+                        let said = within(client.call("a__echo", json!({ "text": "here" }))).await;
+                        assert_eq!(
+                            said.map(|said| said.text()).map_err(|error| error.to_string()),
+                            Ok("here".to_owned()),
+                            "call {number} of start {start}"
+                        );
+                    }
+                })
+            })
+            .collect();
+        for caller in calling {
+            within(caller).await.unwrap();
+        }
+        within(hub.shutdown()).await;
+    }
+}

@@ -32,7 +32,9 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
     assert_eq!(
         tally.answered,
         tally.calls(),
-        "nothing was done to any server, so that every call is answered"
+        "nothing was done to any server, so that every call is answered: {}, {:?}",
+        tally.reasons(),
+        tally.wrong,
     );
     Done { faults: format!("{CALLERS} callers with the same ids and tokens over 8 servers"), tally }
 }

@@ -4,9 +4,10 @@
 //! `examples/sqlite`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline::server::http::{self, HttpOptions};
 use trunkline::session::{
     BoxFuture, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
@@ -25,7 +26,7 @@ impl PlainStore {
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<SessionId, Kept>> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        self.1.lock()
     }
 
     fn is_over(&self, (record, used): &Kept, now: Timestamp) -> bool {

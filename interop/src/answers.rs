@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use trunkline_client::protocol::model::{
     Action, Answer, ClientCapabilities, Content, Question, Role, Root, SampleResult,
@@ -28,13 +29,13 @@ struct Shared {
 impl Answers {
     /// Says what is done with forms and pages from now on.
     pub(crate) fn will(&self, action: Action) {
-        *self.shared.action.lock().unwrap_or_else(PoisonError::into_inner) = Some(action);
+        *self.shared.action.lock() = Some(action);
     }
 
     /// Says which folders there are from now on.
     pub(crate) fn have_roots(&self, uris: impl IntoIterator<Item = String>) {
         let roots = uris.into_iter().map(|uri| Root { uri, ..Root::default() }).collect();
-        *self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner) = roots;
+        *self.shared.roots.lock() = roots;
     }
 
     /// Returns what was asked so far.
@@ -44,7 +45,7 @@ impl Answers {
 
     /// Answers a question.
     pub(crate) fn reply(&self, question: &Question) -> Answer {
-        let action = self.shared.action.lock().unwrap_or_else(PoisonError::into_inner);
+        let action = self.shared.action.lock();
         match (question, action.unwrap_or(Action::Accept)) {
             (Question::Sample(_), _) => Answer::Sample(SampleResult {
                 role: Role::Assistant,
@@ -54,9 +55,7 @@ impl Answers {
                 meta: None,
                 rest: Members::new(),
             }),
-            (Question::Roots, _) => {
-                Answer::Roots(self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            }
+            (Question::Roots, _) => Answer::Roots(self.shared.roots.lock().clone()),
             (_, Action::Decline) => Answer::decline(),
             (_, Action::Cancel) => Answer::cancel(),
             (Question::Form(form), Action::Accept) => Answer::accept(Some(fill_in(&form.schema))),

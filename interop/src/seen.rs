@@ -1,4 +1,4 @@
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use tokio::sync::Notify;
 
@@ -19,13 +19,13 @@ impl<T> Default for Seen<T> {
 
 impl<T: Clone> Seen<T> {
     pub(crate) fn put(&self, item: T) {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+        self.items.lock().push(item);
         self.news.notify_waiters();
     }
 
     /// Takes everything that was seen since it was last taken.
     pub(crate) fn take(&self) -> Vec<T> {
-        std::mem::take(&mut *self.items.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.items.lock())
     }
 
     /// Waits until something of a kind has been seen.
@@ -33,7 +33,7 @@ impl<T: Clone> Seen<T> {
         loop {
             let news = self.news.notified();
             let found = {
-                let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+                let items = self.items.lock();
                 items.iter().find(|item| is_wanted(item)).cloned()
             };
             match found {

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::{Outcome, root, run};
 
@@ -103,7 +104,7 @@ pub(crate) fn install() -> Outcome<Tools> {
 fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
     let queue = Mutex::new(folders.iter());
     let failures = Mutex::new(Vec::new());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || queue.lock().next();
     let work = || {
         while let Some((folder, lock)) = next() {
             let outcome = match *lock {
@@ -111,7 +112,7 @@ fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
                 lock => install_python(folder, lock).map(drop),
             };
             if let Err(error) = outcome {
-                failures.lock().unwrap_or_else(PoisonError::into_inner).push(error.to_string());
+                failures.lock().push(error.to_string());
             }
         }
     };
@@ -119,7 +120,7 @@ fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
         scope.spawn(work);
         work();
     });
-    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failures = failures.into_inner();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
 }
 

@@ -102,7 +102,9 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 #[cfg(test)]
 mod tests {
     use std::io::{self, Write};
-    use std::sync::{Arc, PoisonError};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -111,7 +113,7 @@ mod tests {
 
     impl Write for Heard {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -137,7 +139,7 @@ mod tests {
         drop(std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| before(panic)));
         assert!(caught.is_err());
-        let heard = heard.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let heard = heard.0.lock().clone();
         let line: serde_json::Value = serde_json::from_slice(&heard).unwrap();
         let place = line["fields"]["place"].as_str().unwrap();
         assert!(place.contains("logging.rs:"), "{place}");

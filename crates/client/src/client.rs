@@ -1,9 +1,10 @@
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -157,7 +158,7 @@ impl Client {
             over: Notify::new(),
         });
         let listener = tokio::spawn(session::listen(&inner, aside)).abort_handle();
-        *inner.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+        *inner.listener.lock() = Some(listener);
         let client = Self { inner };
         if let Some(level) = level {
             client.inner.ask_for_level(level).await?;
@@ -442,7 +443,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let listener = self.listener.lock().take();
         if let Some(listener) = listener {
             listener.abort();
         }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use trunkline_config::{Reach, ServerName};
@@ -100,7 +101,7 @@ impl CatalogueFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredServer>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.servers.lock()
     }
 }
 

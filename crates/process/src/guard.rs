@@ -15,8 +15,8 @@ mod sweep;
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::process::{Pid, WaitOptions};
 use tokio::io::Interest;
@@ -41,7 +41,7 @@ struct Guard {
 /// # Errors
 /// It cannot be made.
 fn ensure(roll: BorrowedFd<'_>) -> io::Result<()> {
-    let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = GUARD.lock();
     if guard.as_ref().is_some_and(Guard::is_alive) {
         return Ok(());
     }

@@ -1,9 +1,10 @@
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 
@@ -70,7 +71,7 @@ impl Shared {
             }
             if asked {
                 state.phase = Phase::Ending(cause);
-                *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(InBackground::enter());
+                *self.ending.lock() = Some(InBackground::enter());
             }
             asked
         });
@@ -90,7 +91,7 @@ impl Shared {
             first
         });
         self.channel.wake();
-        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.ending.lock() = None;
     }
 
     /// Returns the phase, and wakes the channel when it changes.
@@ -131,11 +132,11 @@ impl Shared {
     }
 
     pub(super) fn stderr(&self) -> Tail {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).snapshot()
+        self.tail.lock().snapshot()
     }
 
     pub(super) fn noise(&self) -> MutexGuard<'_, Noise> {
-        self.noise.lock().unwrap_or_else(PoisonError::into_inner)
+        self.noise.lock()
     }
 }
 
@@ -202,7 +203,7 @@ async fn read_stderr(mut stderr: Reader, shared: &Shared, observer: Option<Obser
     };
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         let bytes = buffer.get(..count).unwrap_or_default();
-        shared.tail.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+        shared.tail.lock().push(bytes);
         if observer.is_some() {
             cutter.push(bytes, show);
         }

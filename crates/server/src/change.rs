@@ -4,9 +4,10 @@
 //! told yet is not told twice, so a subscriber that never reads costs no more than one that does.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use trunkline_protocol::{Refusal, emit};
 use trunkline_session::{Principal, SessionId};
@@ -371,7 +372,7 @@ impl Watcher {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

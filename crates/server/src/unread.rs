@@ -1,8 +1,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::metrics::process::{self, CutReason};
 
@@ -54,7 +56,7 @@ impl Unread {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::bag_table::{BagTable, Lifetime};
 use crate::{Principal, StateHandle, StateLimits, Timestamp};
@@ -25,7 +27,7 @@ impl LiveBags {
     }
 
     fn table(&self) -> MutexGuard<'_, BagTable<LiveValue>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Keeps a value under a new handle.

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::session_store::BoxFuture;
 use crate::{Event, EventId, EventLimits, EventStore, Replay, SessionId, StoreError, StreamId, Timestamp};
@@ -51,7 +52,7 @@ impl MemoryEvents {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         // Nothing under the lock calls foreign code, so a panic elsewhere cannot have left the log half changed.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 
     fn is_old(&self, kept: &Kept, now: Timestamp) -> bool {

@@ -3,7 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::session_store::BoxFuture;
 use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
@@ -28,7 +29,7 @@ impl MemorySessions {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         // Nothing under the lock calls foreign code, so a panic elsewhere cannot have left the table half changed.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Returns when a session is over, if it is not used again.

@@ -1,8 +1,8 @@
 //! Bags of JSON in the memory of one node.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_protocol::Raw;
 
 use crate::bag_table::BagTable;
@@ -24,7 +24,7 @@ impl MemoryStates {
     }
 
     fn table(&self) -> MutexGuard<'_, BagTable<StoredState>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     fn create_now(&self, record: StateRecord, now: Timestamp) -> Result<(), StoreError> {

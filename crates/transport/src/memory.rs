@@ -1,9 +1,10 @@
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::channel::{Channel, ReceiveError};
 
@@ -46,7 +47,7 @@ impl Pipe {
     }
 
     fn lock(&self) -> MutexGuard<'_, PipeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn close(&self) {

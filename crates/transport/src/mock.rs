@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::channel::{Channel, ReceiveError};
 
@@ -211,7 +212,7 @@ impl Drop for MockChannel {
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock()
 }
 
 /// Wakes everybody, with the lock given back first.

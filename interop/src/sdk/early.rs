@@ -76,13 +76,13 @@ async fn completion(peer: &Peer<'_>) -> Checked {
 
 /// Progress has no words in the first revision.
 async fn progress(peer: &Peer<'_>) -> Checked {
-    let last = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let last = std::sync::Arc::new(parking_lot::Mutex::new(None));
     let told = last.clone();
     let call = peer.client.call("count", json!({ "to": 5 })).progress(move |step| {
-        *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((step.progress, step.total));
+        *told.lock() = Some((step.progress, step.total));
     });
     has(&call.await?.text(), "counted to 5")?;
-    let last = *last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let last = *last.lock();
     same(last, Some((5.0, Some(5.0))))
 }
 

@@ -8,7 +8,8 @@ mod script;
 mod servers;
 
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use self::clients::Target;
 use self::row::{Rows, print_table};
@@ -90,7 +91,7 @@ fn at(url: Option<String>, command: Vec<String>) -> Vec<Target> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// Copies the Node scripts, and what they show, to where Node finds their packages: it looks only in folders above a script.

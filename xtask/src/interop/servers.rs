@@ -5,8 +5,9 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::lock;
 use super::row::{Row, Rows};
@@ -161,7 +162,7 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
             });
         }
     });
-    let mut ran = ran.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut ran = ran.into_inner();
     ran.sort_by_key(|(place, _)| *place);
     Ok(ran.into_iter().flat_map(|(_, rows)| rows).collect())
 }

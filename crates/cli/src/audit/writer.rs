@@ -1,11 +1,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::record::now;
@@ -51,7 +52,7 @@ impl Writer {
 
     /// Writes a line some time soon; if too many wait already, it is lost and counted.
     pub(super) fn write(&self, line: Vec<u8>) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lines = self.lines.lock().clone();
         let Some(lines) = lines else { return };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = lines.try_send(Order::Line(line))
         {
@@ -60,7 +61,7 @@ impl Writer {
     }
 
     pub(super) fn reopen(&self) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lines = self.lines.lock().clone();
         if let Some(lines) = lines {
             // One that is too busy to reopen now is asked again by the next signal.
             let _ = lines.try_send(Order::Reopen);
@@ -68,8 +69,8 @@ impl Writer {
     }
 
     pub(super) fn close(&self) {
-        drop(self.lines.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.lines.lock().take());
+        let ended = self.ended.lock();
         if ended.recv_timeout(LEAVE_WITHIN) == Err(RecvTimeoutError::Timeout) {
             tracing::error!("the audit log could not be written to its end");
         }

@@ -1,7 +1,8 @@
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clap::Args;
+use parking_lot::Mutex;
 use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
 use trunkline_config::{Program, Reach, ServerConfig, ServerName};
 use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
@@ -134,7 +135,7 @@ impl Only {
     }
 
     fn failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failure.lock().clone()
     }
 }
 
@@ -145,7 +146,7 @@ impl Connector for Only {
         let failure = Arc::clone(&self.failure);
         Box::pin(async move {
             let connected = connecting.await;
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = connected.as_ref().err().cloned();
+            *failure.lock() = connected.as_ref().err().cloned();
             connected
         })
     }

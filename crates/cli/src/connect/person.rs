@@ -1,7 +1,8 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use trunkline_client::{BoxFuture, InputHandler, Origin};
 use trunkline_protocol::model::{
@@ -114,7 +115,7 @@ impl Person {
     pub(crate) async fn failed(&self) -> Failure {
         loop {
             self.shared.failed.notified().await;
-            if let Some(failure) = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some(failure) = self.shared.failure.lock().take() {
                 return failure;
             }
         }
@@ -177,7 +178,7 @@ impl Shared {
         match reply {
             Ok(reply) => Ok(Answer::Elicit(elicited(reply))),
             Err(failure) => {
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                *self.failure.lock() = Some(failure);
                 self.failed.notify_one();
                 Err(Refusal::application(REJECTED, "there is nobody to answer"))
             }

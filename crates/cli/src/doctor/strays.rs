@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use trunkline_client::transport::process::{Line, Source};
 
 use super::report::Report;
@@ -21,7 +22,7 @@ impl Strays {
     /// Counts a line, if it is one.
     pub(crate) fn note(&self, line: &Line<'_>) {
         if line.source == Source::Stdout && !line.text.trim().is_empty() {
-            let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counted = self.0.lock();
             counted.lines += 1;
             if counted.lines == 1 {
                 counted.first = line.text.trim().chars().take(SHOWN).collect();
@@ -31,7 +32,7 @@ impl Strays {
 
     /// Says what there was: we pass it over, and not every client does.
     pub(crate) fn tell(&self, report: &mut Report) {
-        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = self.0.lock();
         let Counted { lines, first } = &*counted;
         match lines {
             0 => {}

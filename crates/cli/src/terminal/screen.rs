@@ -1,8 +1,8 @@
 use std::convert::Infallible;
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::progress::Stage;
@@ -109,9 +109,9 @@ impl Screen {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
         // A thread that panicked while it drew has at worst left half a bar.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

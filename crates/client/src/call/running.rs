@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{Answer, Question};
@@ -342,10 +343,10 @@ impl Suspended {
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut Running {
-        self.running.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.running.get_mut()
     }
 
     pub(crate) fn into_running(self) -> Running {
-        self.running.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.running.into_inner()
     }
 }

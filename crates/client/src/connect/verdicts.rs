@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use trunkline_protocol::Era;
 
@@ -23,14 +24,14 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 impl Verdicts {
     /// Returns the era that a target turned out to be of, if that is known and not too long ago.
     pub(crate) fn get(&self, target: &str) -> Option<Era> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         let (era, when) = known.get(target)?;
         (when.elapsed() < KEEP).then_some(*era)
     }
 
     /// Remembers an era.
     pub(crate) fn put(&self, target: &str, era: Era) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= MOST && !known.contains_key(target) {
             let oldest = known.iter().min_by_key(|(_, (_, when))| *when).map(|(target, _)| target.clone());
             oldest.and_then(|oldest| known.remove(&oldest));
@@ -40,14 +41,14 @@ impl Verdicts {
 
     /// Forgets a target, since what was known of it was wrong.
     pub(crate) fn forget(&self, target: &str) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(target);
+        self.known.lock().remove(target);
     }
 }
 
 /// Targets are not shown: the query of an address may be a secret.
 impl fmt::Debug for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.known.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let count = self.known.lock().len();
         f.debug_struct("Verdicts").field("known", &count).finish()
     }
 }
@@ -66,7 +67,7 @@ mod tests {
         for number in 0..MOST {
             verdicts.put(&number.to_string(), Era::Modern);
         }
-        assert!(!verdicts.known.lock().unwrap().contains_key("a"));
-        assert_eq!(verdicts.known.lock().unwrap().len(), MOST);
+        assert!(!verdicts.known.lock().contains_key("a"));
+        assert_eq!(verdicts.known.lock().len(), MOST);
     }
 }

@@ -1,6 +1,7 @@
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_server::protocol::model::{ReadResult, Resource, ResourceContents};
 use trunkline_server::{BoxFuture, Context, Notifier, ResourceProvider, ToolError};
 
@@ -84,7 +85,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Found>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock()
     }
 
     /// Reads a manifest that was found; `None` if there is none of this URI.
@@ -124,6 +125,6 @@ impl ResourceProvider for ManifestProvider {
 
     fn watch(&self, notifier: Notifier) {
         let watch = Watch::begin(self.shared.clone(), notifier);
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        *self.watch.lock() = Some(watch);
     }
 }

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_server::protocol::model::{self, ReadResult, ResourceContents};
 use trunkline_server::session::Principal;
 use trunkline_server::{BoxFuture, Context, ResourceProvider, ToolError};
@@ -102,7 +103,7 @@ impl Shelf {
 
     /// Returns what is kept, without what is too old.
     fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         while kept.front().is_some_and(|oldest| oldest.since.elapsed() > KEPT_FOR) {
             kept.pop_front();
         }
@@ -224,7 +225,7 @@ impl ResourceProvider for ShelfProvider {
         let (found, uri) = (self.0.find(uri, &context.principal()), uri.to_owned());
         Box::pin(async move {
             let Some(output) = found else { return Ok(None) };
-            let read = move || output.lock().unwrap_or_else(PoisonError::into_inner).read();
+            let read = move || output.lock().read();
             let bytes = tokio::task::spawn_blocking(read).await??;
             let text = String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -252,7 +253,7 @@ mod tests {
 
     fn read(shelf: &Shelf, uri: &str, reader: &Principal) -> Option<Vec<u8>> {
         let found = shelf.find(uri, reader)?;
-        let read = found.lock().unwrap().read();
+        let read = found.lock().read();
         Some(read.unwrap())
     }
 

@@ -13,10 +13,10 @@ mod value;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
 
 use clap::parser::ValueSource;
 use clap::{Arg, Command};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use self::argument::{Argument, Shape};
@@ -106,7 +106,7 @@ impl Tree {
     /// # Errors
     /// [`ArgvError`] if no command line says it.
     pub fn argv(&self, leaf: &Leaf, arguments: &Map<String, Value>) -> Result<Vec<OsString>, ArgvError> {
-        let mut twin = self.twin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut twin = self.twin.lock();
         leaf.line(&mut twin, &self.prefix, arguments)
     }
 }

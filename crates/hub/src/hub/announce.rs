@@ -1,7 +1,8 @@
 //! Notifying clients that lists have changed: once for what happens within a short time, and only of what they were shown.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::Weak;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use trunkline_server::Change;
@@ -29,7 +30,7 @@ struct PendingChanges {
 impl Announcements {
     pub(super) fn add(&self, different: Differs, announced: Lists) {
         {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock();
             pending.different = pending.different.or(different);
             pending.announced = pending.announced.and(announced);
         }
@@ -37,7 +38,7 @@ impl Announcements {
     }
 
     fn take(&self) -> PendingChanges {
-        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.pending.lock())
     }
 }
 

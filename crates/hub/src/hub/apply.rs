@@ -1,4 +1,4 @@
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use trunkline_config::{Effect, ServerConfig, ServerName, Start, difference};
@@ -40,7 +40,7 @@ impl Hub {
     /// Puts other servers in place, and returns what is different, who is new and who is on the way out.
     fn replace(&self, configs: &[ServerConfig]) -> (Applied, Vec<Arc<Upstream>>, Vec<Arc<Upstream>>) {
         let inner = &self.inner;
-        let _one_at_a_time = inner.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = inner.applying.lock();
         let servers = inner.servers();
         let before: Vec<ServerConfig> =
             servers.iter().map(|server| ServerConfig::clone(&server.config())).collect();

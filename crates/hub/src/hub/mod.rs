@@ -16,10 +16,11 @@ mod views;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
@@ -155,20 +156,20 @@ impl Inner {
     }
 
     pub(crate) fn servers(&self) -> Vec<Arc<Upstream>> {
-        self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.servers.read().clone()
     }
 
     pub(crate) fn server(&self, name: &str) -> Option<Arc<Upstream>> {
-        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.servers.read();
         servers.iter().find(|server| *server.name() == name).cloned()
     }
 
     fn set_servers(&self, servers: Vec<Arc<Upstream>>) {
-        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
+        *self.servers.write() = servers;
     }
 
     fn tasks(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 
     /// Makes new snapshots of what is offered, and has clients notified of what is different.
@@ -186,7 +187,7 @@ impl Inner {
 
     /// Makes new snapshots, also for callers with capabilities that were not served before.
     fn rebuild_views(&self, added: Option<InputSet>) -> Differs {
-        let _rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _rebuilding = self.rebuilding.lock();
         let before = self.views.load();
         let (next, different) = before.rebuilt(&self.servers(), &self.options, added, &self.versions);
         log_collisions(&next.union.collisions, &before.union.collisions);
@@ -288,7 +289,7 @@ async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let tasks = self.tasks.get_mut();
         tasks.drain(..).for_each(|task| task.abort());
         self.servers().iter().for_each(|server| server.abort_tasks());
     }

@@ -1,7 +1,8 @@
 //! Addresses that occur in results and on no list, so that what a server points at can be read.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::scope::SharingScope;
 use trunkline_config::ServerName;
@@ -57,7 +58,7 @@ impl Seen {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

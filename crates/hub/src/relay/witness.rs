@@ -1,4 +1,4 @@
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use trunkline_client::{LogMessage, Observer, Progress};
 use trunkline_protocol::model::Question;
@@ -18,7 +18,7 @@ impl Witness {
     }
 
     pub(super) fn take_undeclared(&self) -> Option<Question> {
-        self.undeclared.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.undeclared.lock().take()
     }
 }
 
@@ -35,7 +35,7 @@ impl Observer for Witness {
     }
 
     fn undeclared(&self, question: &Question) {
-        let mut first = self.undeclared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.undeclared.lock();
         first.get_or_insert_with(|| question.clone());
     }
 }

@@ -1,7 +1,8 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -180,12 +181,12 @@ impl Connection {
     }
 
     pub(super) fn who(&self) -> Who {
-        self.who.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.who.lock().clone()
     }
 
     /// Reports whether it is whose it should be, without making another of that.
     pub(super) fn is_whose(&self, is: impl FnOnce(&Who) -> bool) -> bool {
-        is(&self.who.lock().unwrap_or_else(PoisonError::into_inner))
+        is(&self.who.lock())
     }
 
     /// Reports whether something is to be done as soon as nobody uses the connection any more.
@@ -202,13 +203,13 @@ impl Connection {
 
     /// Makes the connection somebody's.
     pub(super) fn claim(&self, place: &Place) {
-        *self.who.lock().unwrap_or_else(PoisonError::into_inner) = place.who.clone();
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&place.owner);
+        *self.who.lock() = place.who.clone();
+        self.owner.lock().clone_from(&place.owner);
     }
 
     /// Returns whose it is when there are too many.
     pub(super) fn owner(&self) -> Option<ClientKey> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.owner.lock().clone()
     }
 
     /// Reports whether it is one of those that serve a party.
@@ -226,7 +227,7 @@ impl Connection {
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asking.lock()
     }
 
     /// Reports whether a call of a client may be asked something over the connection now, so that no question of another
@@ -281,7 +282,7 @@ impl Connection {
 
     /// Returns since when nobody uses the connection.
     pub(super) fn unused_since(&self) -> Option<Instant> {
-        let since = *self.unused_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *self.unused_since.lock();
         (self.uses() == 0).then_some(since)
     }
 
@@ -366,12 +367,12 @@ impl Connection {
     }
 
     pub(super) fn set_minder(&self, minder: AbortHandle) {
-        *self.minder.lock().unwrap_or_else(PoisonError::into_inner) = Some(minder);
+        *self.minder.lock() = Some(minder);
     }
 
     /// Gives up the task that looks after the connection, and with it the connection.
     pub(super) fn abort_minder(&self) {
-        let minder = self.minder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let minder = self.minder.lock().take();
         if let Some(minder) = minder {
             minder.abort();
         }
@@ -435,7 +436,7 @@ impl Drop for Lease {
                 self.connection.uses_by_hub.fetch_sub(1, Ordering::SeqCst);
             }
         }
-        *self.connection.unused_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.connection.unused_since.lock() = Instant::now();
         // Whoever minds the connection looks by itself whether it was unused for long, and is woken only for what cannot wait.
         if self.connection.uses.fetch_sub(1, Ordering::SeqCst) == 1 {
             if self.connection.is_due_after_use() {

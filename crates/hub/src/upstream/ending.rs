@@ -1,6 +1,6 @@
 //! Ending the connections of a server, for a while or for good.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -68,9 +68,9 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let tasks = self.tasks.get_mut();
         tasks.drain(..).for_each(|task| task.abort());
-        let ended = self.desk.get_mut().unwrap_or_else(PoisonError::into_inner).take_slots();
+        let ended = self.desk.get_mut().take_slots();
         ended.attempts.into_iter().for_each(|attempt| attempt.abort());
         // Whoever still uses a connection keeps it; nobody minds it any more.
         ended.connections.into_iter().for_each(|connection| connection.abort_minder());

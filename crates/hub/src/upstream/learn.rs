@@ -1,6 +1,6 @@
 //! Learning what an upstream lists for a caller's capabilities, once for all callers that have the same.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
@@ -40,14 +40,14 @@ impl Upstream {
             let _ = timeout(upstream.options.limits.catalogue_within, upstream.learn(&party)).await;
             upstream.change(|desk| desk.listings.end_learning(caller));
         });
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         tasks.push(learning.abort_handle());
     }
 
     /// Aborts the tasks that work for the upstream, some of which would keep it alive, when its hub is dropped.
     pub(crate) fn abort_tasks(&self) {
-        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.iter().for_each(AbortHandle::abort);
     }
 

@@ -30,9 +30,10 @@ mod watch;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch as channel;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -141,7 +142,7 @@ impl Upstream {
             let _ = before.successor.set(upstream.clone());
         }
         let keeping = keep::spawn(&upstream);
-        upstream.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(keeping);
+        upstream.tasks.lock().push(keeping);
         upstream
     }
 
@@ -314,7 +315,7 @@ impl Upstream {
     }
 
     fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desk.lock()
     }
 
     /// Changes the desk, and tells whoever waits for that.

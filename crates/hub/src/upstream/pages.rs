@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use trunkline_server::PageDone;
 
 /// The users who are at pages of one connection; beyond it the one who was sent first is forgotten.
@@ -30,7 +30,7 @@ impl Pages {
         if id.len() > LONGEST_ID {
             return;
         }
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if let Some(at) = state.early.iter().position(|early| early == id) {
             state.early.remove(at);
             drop(state);
@@ -44,7 +44,7 @@ impl Pages {
         if id.len() > LONGEST_ID {
             return;
         }
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         match state.sent.iter().position(|(sent, _)| sent == id).and_then(|at| state.sent.remove(at)) {
             Some((_, done)) => {
                 drop(state);

@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_client::LogMessage;
 use trunkline_config::ServerName;
 use trunkline_protocol::shorten;
@@ -74,7 +75,7 @@ impl RunningCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

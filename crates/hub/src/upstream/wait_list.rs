@@ -1,8 +1,9 @@
 //! Calls that wait for a connection, and who is woken when one becomes free.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::connection::Connection;
@@ -132,7 +133,7 @@ impl WaitList {
     }
 
     fn lock(&self) -> MutexGuard<'_, FairQueue<ClientKey, Waiter>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 

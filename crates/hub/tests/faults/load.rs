@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::client::{Caller, Ended, How};
 use crate::steward::until;
@@ -84,7 +85,7 @@ pub(crate) fn during(
             std::panic::resume_unwind(panic);
         }
     });
-    load.total.into_inner().unwrap_or_else(PoisonError::into_inner)
+    load.total.into_inner()
 }
 
 /// Makes a number of calls from each of many callers at once.
@@ -96,7 +97,7 @@ pub(crate) fn of(address: SocketAddr, callers: usize, servers: &[String], each: 
             scope.spawn(move || load.call(address, number, servers, each));
         }
     });
-    load.total.into_inner().unwrap_or_else(PoisonError::into_inner)
+    load.total.into_inner()
 }
 
 /// Callers at work.
@@ -137,7 +138,7 @@ impl Load {
             // What goes wrong once is enough.
             self.is_over.store(true, Ordering::Relaxed);
         }
-        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut total = self.total.lock();
         *total = std::mem::take(&mut *total).and(tally);
     }
 }

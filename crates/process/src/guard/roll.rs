@@ -2,8 +2,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use rustix::fs::MemfdFlags;
 use rustix::process::Pid;
 
@@ -59,7 +60,7 @@ impl Entry {
         let [stdout, stderr] = pipes;
         let pipes = [rustix::fs::fstat(stdout)?.st_ino, rustix::fs::fstat(stderr)?.st_ino];
         let place = {
-            let mut free = roll.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut free = roll.free.lock();
             free.returned.pop().unwrap_or_else(|| {
                 free.unused += 1;
                 free.unused - 1
@@ -101,7 +102,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let _ = self.write(0, [0, 0]);
         if let Some(roll) = ROLL.get() {
-            roll.free.lock().unwrap_or_else(PoisonError::into_inner).returned.push(self.place);
+            roll.free.lock().returned.push(self.place);
         }
     }
 }

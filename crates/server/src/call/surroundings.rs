@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_session::{SessionId, SessionRecord};
 
@@ -65,12 +66,12 @@ impl SessionKeep {
     }
 
     pub(crate) fn speak_through(&self, voice: &Arc<Subscription>) {
-        *self.voice.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(voice);
+        *self.voice.lock() = Arc::downgrade(voice);
     }
 
     /// Notes that the client is shown a list, of which it needs no notification any more.
     pub(crate) fn note_listed(&self, list: &Change, version: u64) {
-        let voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let voice = self.voice.lock().upgrade();
         if let Some(voice) = voice {
             voice.forget(list);
         }
@@ -79,7 +80,7 @@ impl SessionKeep {
 
     /// Says something to the client outside of any call. One that listens to nothing does not hear it.
     pub(crate) fn say(&self, message: String) {
-        let voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let voice = self.voice.lock().upgrade();
         if let Some(voice) = voice {
             voice.say(message);
         }

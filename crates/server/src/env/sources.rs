@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
+use parking_lot::Mutex;
 use trunkline_protocol::{Refusal, shorten};
 
 use super::{Env, EnvPolicy, Secret, Variable};
@@ -100,7 +101,7 @@ impl EnvSources {
 
     /// Warns once of a header that is ignored, by its name alone.
     fn warn(&self, given: &str, why: &str) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned.lock();
         if warned.len() < MOST_WARNINGS && warned.insert(shorten(given)) {
             tracing::warn!(header = %format_args!("{PREFIX}{}", shorten(given)), "ignored a variable: {why}");
         }
@@ -221,6 +222,6 @@ mod tests {
             let name = format!("x-env-other{n}");
             sources.read(&headers(&[(&name, b"1")]), true).unwrap();
         }
-        assert_eq!(sources.warned.lock().unwrap().len(), MOST_WARNINGS);
+        assert_eq!(sources.warned.lock().len(), MOST_WARNINGS);
     }
 }

@@ -1,9 +1,10 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -200,7 +201,7 @@ impl Crowd {
         if address.is_loopback() {
             return Some(Seat { crowd: None });
         }
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = self.seats.lock();
         let taken = seats.entry(address).or_default();
         if *taken >= most {
             return None;
@@ -230,7 +231,7 @@ struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let Some((crowd, address)) = &self.crowd else { return };
-        let mut seats = crowd.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = crowd.seats.lock();
         if let Some(taken) = seats.get_mut(address) {
             *taken -= 1;
             if *taken == 0 {
@@ -259,6 +260,6 @@ mod tests {
         let local: Vec<_> = (0..9).map(|_| enter("::ffff:127.0.0.1")).chain([enter("::1")]).collect();
         assert!(local.iter().all(Option::is_some), "the loopback is excepted");
         drop((held, network));
-        assert!(crowd.seats.lock().unwrap().is_empty());
+        assert!(crowd.seats.lock().is_empty());
     }
 }

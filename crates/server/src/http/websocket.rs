@@ -1,5 +1,5 @@
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use http::header::{
     UPGRADE,
 };
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_protocol::Refusal;
@@ -66,7 +67,7 @@ impl Sockets {
     }
 
     fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 }
 

@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
 
@@ -27,7 +28,7 @@ impl ConcurrencyLimit {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     fn take(&self, principal: &Principal, most: usize) -> Option<Permit> {

@@ -14,10 +14,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use trunkline_protocol::{Method, Params, Raw, Revision};
 
 pub(crate) use self::series::Ended;
@@ -75,14 +76,14 @@ impl Metrics {
 
     /// Has the calls that run on a host counted too.
     pub(crate) fn attach(&self, core: &Arc<Core>) {
-        let mut hosts = self.inner.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts = self.inner.hosts.lock();
         hosts.retain(|host| host.strong_count() > 0);
         hosts.push(Arc::downgrade(core));
     }
 
     /// Returns what all hosts together have to do now.
     fn load(&self) -> Load {
-        let hosts = self.inner.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let hosts = self.inner.hosts.lock();
         hosts.iter().filter_map(Weak::upgrade).fold(Load::default(), |load, core| Load {
             running: load.running + core.calls(),
             parked: load.parked + core.lot.count(),

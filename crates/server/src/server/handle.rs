@@ -1,8 +1,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
 use serde::Serialize;
 use trunkline_protocol::codec::Reply;
 use trunkline_protocol::mirror::MirroredParams;
@@ -91,7 +92,7 @@ impl ServerHandle {
         let lent = Lent { source: source.name(), turn, parts: source.clone().parts() };
         let change = source.change();
         let left_out = {
-            let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changing = self.inner.changing.lock();
             let Some((next, left_out)) = self.registry().lend(at, lent) else { return LeftOut::default() };
             self.inner.registry.store(Arc::new(next));
             left_out
@@ -128,7 +129,7 @@ impl ServerHandle {
         let resources = !parts.resources.is_empty() || !parts.templates.is_empty();
         told.extend(resources.then_some(Change::Resources));
         {
-            let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changing = self.inner.changing.lock();
             let next = self.registry().with(parts).map_err(BuildError::new)?;
             self.inner.registry.store(Arc::new(next));
         }
@@ -160,7 +161,7 @@ impl ServerHandle {
 
     fn remove(&self, change: &Change, remove: impl FnOnce(&mut Registry) -> bool) -> bool {
         {
-            let _changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _changing = self.inner.changing.lock();
             let mut next = Registry::clone(&self.registry());
             if !remove(&mut next) {
                 return false;

@@ -1,7 +1,8 @@
 use std::any::type_name;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_session::{Lifetime, LiveValue, StateHandle};
 
 use super::StateError;
@@ -41,7 +42,7 @@ impl<T> State<T> {
 
     fn lock(&self) -> MutexGuard<'_, T> {
         // A change that panicked may have left the value half done, but what that means only the author can know.
-        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+        self.value.lock()
     }
 }
 

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 use trunkline_session::{Lifetime, SessionId, StateHandle};
 
@@ -99,6 +100,6 @@ impl OwnBags {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }

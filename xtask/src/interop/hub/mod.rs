@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use self::upstreams::Upstreams;
 use super::lock;
@@ -159,7 +160,7 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
         }
     });
     bed.shared.end(END_LIMIT)?;
-    let mut ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut ran = ran.into_inner();
     ran.sort_by_key(|(place, _)| *place);
     Ok(ran.into_iter().flat_map(|(_, rows)| rows).collect())
 }

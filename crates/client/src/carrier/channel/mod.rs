@@ -12,12 +12,13 @@ mod table;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
 use tokio::task::JoinHandle;
 use trunkline_protocol::envelope::Bounds;
@@ -144,8 +145,8 @@ impl Carrier for ChannelCarrier {
 
     fn close(&self) -> BoxFuture<'static, ()> {
         self.shared.close();
-        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let driver = self.driver.lock().take();
+        let process = self.process.lock().take();
         Box::pin(async move {
             if let Some(driver) = driver {
                 // It ends by itself; that it was aborted at the end of the runtime is an end too.
@@ -225,7 +226,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Outbox> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outbox.lock()
     }
 }
 

@@ -38,7 +38,7 @@ impl Channel for Counted {
             return Poll::Pending;
         }
         if self.queued > 0 {
-            self.writes.lock().unwrap().push(std::mem::take(&mut self.queued));
+            self.writes.lock().push(std::mem::take(&mut self.queued));
         }
         self.inner.poll_flush(cx)
     }
@@ -104,7 +104,7 @@ impl Bench {
     fn turn(&mut self) -> (Poll<()>, Vec<usize>, usize) {
         let before = self.wakes.count();
         let turn = Pin::new(&mut self.driver).poll(&mut Context::from_waker(&self.waker));
-        (turn, std::mem::take(&mut *self.writes.lock().unwrap()), self.wakes.count() - before)
+        (turn, std::mem::take(&mut *self.writes.lock()), self.wakes.count() - before)
     }
 }
 

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::slots::Slots;
 
@@ -55,7 +56,7 @@ impl Closing {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots<Waker>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::Method;
 use http::header::LOCATION;
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::{
@@ -84,7 +84,7 @@ impl Endpoint {
     }
 
     fn lock(&self) -> MutexGuard<'_, At> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+        self.at.lock()
     }
 }
 

@@ -8,9 +8,10 @@ mod tend;
 mod wishes;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use trunkline_client::is_part_of;
 use trunkline_config::Share;
@@ -45,7 +46,7 @@ impl Watches {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Who, Arc<Wishes>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -115,10 +115,10 @@ impl Wishes {
     }
 
     fn missed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.missed.lock()
     }
 
     fn unwanted(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.unwanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unwanted.lock()
     }
 }

@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_protocol::model::{Action, Answer, Question};
 use trunkline_protocol::{Raw, Writer};
 use trunkline_session::SessionId;
@@ -66,7 +67,7 @@ impl Pages {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Page>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, ready};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use trunkline_session::{Event, EventId, EventStore, StreamId};
 
@@ -73,7 +74,7 @@ impl Carrier {
     /// Takes what there is to say, keeps it as the stream's next event and returns it; `None` if another carrier has taken
     /// over, in which case nothing was taken.
     pub(crate) fn poll_say(&self, take: impl FnOnce() -> Poll<String>) -> Poll<Option<(EventId, String)>> {
-        let mut next = self.stand.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.stand.next.lock();
         if !self.stand.is_carried_by(self.number) {
             return Poll::Ready(None);
         }

@@ -1,11 +1,12 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_transport::http1::Framing;
 
 use super::wire::Wire;
@@ -110,7 +111,7 @@ impl Loan {
     }
 
     fn lock(&self) -> MutexGuard<'_, Lent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

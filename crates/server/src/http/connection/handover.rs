@@ -1,6 +1,7 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::socket::Socket;
@@ -23,7 +24,7 @@ impl Handover {
 
     /// Waits for the connection; `None` if it broke before, or was taken already.
     pub(in crate::http) async fn taken(self) -> Option<HandedOver> {
-        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let receiver = self.receiver.lock().take();
         receiver?.await.ok()
     }
 }

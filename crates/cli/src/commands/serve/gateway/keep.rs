@@ -1,7 +1,6 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::PoisonError;
 use std::task::Poll;
 
 use trunkline_config::ServerConfig;
@@ -37,7 +36,7 @@ impl Gateway {
     }
 
     async fn follow_if_first(&self) -> Infallible {
-        let hangups = self.inner.hangups.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let hangups = self.inner.hangups.lock().take();
         match hangups {
             Some(hangups) => self.follow(hangups).await,
             None => std::future::pending().await,

@@ -13,8 +13,9 @@ mod within;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
 use trunkline_hub::{Applied, Hub, HubLimits, HubOptions, State, Status};
 use trunkline_server::Limits;
@@ -109,11 +110,11 @@ impl Gateway {
 
     /// Returns what the hub is to be like.
     pub(super) fn plan(&self) -> Arc<Plan> {
-        self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.plan.lock().clone()
     }
 
     fn set_plan(&self, plan: Plan) {
-        *self.inner.plan.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        *self.inner.plan.lock() = Arc::new(plan);
     }
 
     /// Notes where the hub is served.

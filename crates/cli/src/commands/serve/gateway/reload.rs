@@ -1,6 +1,5 @@
 //! Reading the file again: it is checked whole, and what is wrong leaves everything as it was.
 
-use std::sync::PoisonError;
 use std::task::Poll;
 
 use tokio::sync::MutexGuard;
@@ -37,7 +36,7 @@ impl Gateway {
         let read = before.source.read();
         let problem = read.as_ref().err().map(ToString::to_string);
         let news = {
-            let mut last = self.inner.problem.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.inner.problem.lock();
             let differs = *last != problem;
             *last = problem;
             differs

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_client::{BoxFuture, Builder, Client, Error};
 use trunkline_config::{Reach, ServerConfig, Text};
 use trunkline_hub::{Connector, Dial};
@@ -28,7 +29,7 @@ impl Wiring {
     }
 
     pub(super) fn own(&self) -> MutexGuard<'_, Option<Own>> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock()
     }
 
     /// Notes where this hub is served.

@@ -3,9 +3,10 @@ mod questions;
 mod streams;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use trunkline_protocol::{Id, Level, Raw, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
 
@@ -197,6 +198,6 @@ impl LiveSession {
     }
 
     fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desk.lock()
     }
 }

@@ -62,7 +62,7 @@ impl Upstream {
                             return Ok(lease);
                         }
                     }
-                    Some(Err(failure)) => return Err(Unavailable::Failed(failure, self.left_alone())),
+                    Some(Err(failure)) => return Err(self.why_unavailable(failure)),
                     // The attempt was given up, and the next look says why.
                     None => {}
                 },
@@ -128,7 +128,7 @@ impl Upstream {
             };
             self.beat();
             if let Some(Err(failure)) = came_of(coming).await {
-                return Err(Unavailable::Failed(failure, self.left_alone()));
+                return Err(self.why_unavailable(failure));
             }
         }
     }
@@ -172,13 +172,17 @@ impl Upstream {
             };
             self.beat();
             if let Some(Err(failure)) = came_of(coming).await {
-                return Err(Unavailable::Failed(failure, self.left_alone()));
+                return Err(self.why_unavailable(failure));
             }
         }
     }
 
-    fn left_alone(&self) -> Duration {
-        self.lock().left_alone(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait)
+    /// Returns why there is no connection after a failed attempt. An upstream that was removed meanwhile is removed, so that
+    /// the call can go to its successor.
+    fn why_unavailable(&self, failure: Failure) -> Unavailable {
+        let desk = self.lock();
+        let wait = desk.left_alone(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait);
+        desk.check().err().unwrap_or(Unavailable::Failed(failure, wait))
     }
 
     fn look(self: &Arc<Self>, party: &Party, waiting: Option<&Waiting>) -> Result<Look, Unavailable> {

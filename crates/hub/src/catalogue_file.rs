@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 use trunkline_config::{Reach, ServerName};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
-use trunkline_protocol::{Raw, Revision, Writer};
+use trunkline_protocol::{Era, Raw, Revision, Writer};
 
 use crate::registry::Catalogue;
-use crate::upstream::{InputSet, Listing, MOST_LISTINGS};
+use crate::upstream::{InputSet, Listing, ListingKey, MOST_LISTINGS};
 
 /// The version of the format; a file of another version is not used.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The largest file that is read or written. What does not fit is not kept.
 const MOST_BYTES: usize = 32 << 20;
@@ -37,6 +37,41 @@ pub(crate) struct CatalogueFile {
 pub(crate) struct StoredServer {
     /// Tells whether it is still the same server; a digest, since command lines may have secrets in them.
     reach: String,
+    /// In each era that it was spoken to in, the newest connection last.
+    pub(crate) eras: Vec<StoredEra>,
+    /// The eras that it is known not to speak.
+    not_spoken: Vec<StoredEraName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StoredEraName {
+    Legacy,
+    Modern,
+}
+
+impl From<Era> for StoredEraName {
+    fn from(era: Era) -> Self {
+        match era {
+            Era::Legacy => Self::Legacy,
+            Era::Modern => Self::Modern,
+        }
+    }
+}
+
+impl From<StoredEraName> for Era {
+    fn from(name: StoredEraName) -> Self {
+        match name {
+            StoredEraName::Legacy => Self::Legacy,
+            StoredEraName::Modern => Self::Modern,
+        }
+    }
+}
+
+/// What is kept of one server in one era.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StoredEra {
+    /// The revision that was spoken, which also says the era.
     pub(crate) revision: String,
     pub(crate) keeps_sessions: bool,
     pub(crate) instructions: Option<String>,
@@ -109,49 +144,89 @@ impl StoredServer {
     /// Describes a server; `None` if there is too much of it to keep.
     pub(crate) fn new(
         reach: &Reach,
-        revision: Revision,
-        keeps_sessions: bool,
-        instructions: Option<String>,
-        listings: &[Listing],
+        mut eras: Vec<StoredEra>,
+        not_spoken: impl IntoIterator<Item = Era>,
     ) -> Option<Self> {
-        let listings: Vec<_> = listings.iter().map(StoredListing::of).collect();
-        let bytes: usize = listings.iter().map(StoredListing::bytes).sum();
-        let stored = Self {
-            reach: digest(reach),
-            revision: revision.as_str().to_owned(),
-            keeps_sessions,
-            instructions,
-            listings,
-        };
-        (bytes <= MOST_BYTES_OF_ONE).then_some(stored)
+        let not_spoken = not_spoken.into_iter().map(StoredEraName::from).collect();
+        eras.retain(|era| !era.listings.is_empty());
+        let listings = eras.iter().flat_map(|era| &era.listings);
+        let bytes: usize = listings.map(StoredListing::bytes).sum();
+        (bytes <= MOST_BYTES_OF_ONE).then_some(Self { reach: digest(reach), eras, not_spoken })
     }
 
-    /// Adds to what a server has listed in this run what it had listed to clients of other capabilities before.
+    /// Adds to what a server has listed in this run what it had listed to clients of other capabilities or of the other era
+    /// before.
     fn merged(old: Option<Self>, new: Option<Self>) -> Option<Self> {
         match (old, new) {
-            (Some(old), Some(mut new)) if old.reach == new.reach && old.revision == new.revision => {
-                let is_new = |listing: &StoredListing| {
-                    new.listings.iter().all(|known| known.capabilities != listing.capabilities)
-                };
-                let others: Vec<_> = old.listings.into_iter().filter(is_new).collect();
-                new.listings.extend(others);
-                new.listings.truncate(MOST_LISTINGS);
+            (Some(old), Some(mut new)) if old.reach == new.reach => {
+                for era in old.eras {
+                    new.add(era);
+                }
+                let speaks = |name: StoredEraName| new.eras.iter().any(|era| era.era() == Some(name.into()));
+                let unspoken: Vec<_> = old.not_spoken.into_iter().filter(|name| !speaks(*name)).collect();
+                new.not_spoken.extend(unspoken);
+                new.not_spoken.dedup();
                 Some(new)
             }
             (old, new) => new.or(old),
         }
     }
 
+    /// Adds what was kept of one era.
+    fn add(&mut self, old: StoredEra) {
+        let Some(era) = old.era().filter(|era| !self.not_spoken.contains(&(*era).into())) else { return };
+        match self.eras.iter_mut().find(|known| known.era() == Some(era)) {
+            Some(known) => known.add(old),
+            None => self.eras.insert(0, old),
+        }
+    }
+
+    /// Returns the eras that the server is known not to speak.
+    pub(crate) fn not_spoken(&self) -> Vec<Era> {
+        self.not_spoken.iter().map(|name| (*name).into()).collect()
+    }
+}
+
+impl StoredEra {
+    /// Describes what a server has listed in the era of a revision.
+    pub(crate) fn new(
+        revision: Revision,
+        keeps_sessions: bool,
+        instructions: Option<String>,
+        listings: &[Listing],
+    ) -> Self {
+        let listings = listings.iter().filter(|(key, _)| key.era == revision.era());
+        let listings = listings.map(StoredListing::of).collect();
+        Self { revision: revision.as_str().to_owned(), keeps_sessions, instructions, listings }
+    }
+
+    fn era(&self) -> Option<Era> {
+        Revision::parse(&self.revision).map(Revision::era)
+    }
+
+    /// Adds what the server had listed to clients of other capabilities, if it was in the same revision.
+    fn add(&mut self, old: Self) {
+        if self.revision != old.revision {
+            return;
+        }
+        let is_new = |listing: &StoredListing| {
+            self.listings.iter().all(|known| known.capabilities != listing.capabilities)
+        };
+        let others: Vec<_> = old.listings.into_iter().filter(is_new).collect();
+        self.listings.extend(others);
+        self.listings.truncate(MOST_LISTINGS);
+    }
+
     /// Returns the listings, without items that cannot be read.
-    pub(crate) fn listings(&self) -> Vec<Listing> {
-        self.listings.iter().map(StoredListing::to_listing).collect()
+    pub(crate) fn listings(&self, era: Era) -> Vec<Listing> {
+        self.listings.iter().map(|listing| listing.to_listing(era)).collect()
     }
 }
 
 impl StoredListing {
-    fn of((capabilities, catalogue): &Listing) -> Self {
+    fn of((key, catalogue): &Listing) -> Self {
         Self {
-            capabilities: capabilities.bits(),
+            capabilities: key.input.bits(),
             has_resources: catalogue.has_resources,
             tools: written(&catalogue.tools, Tool::write),
             prompts: written(&catalogue.prompts, Prompt::write),
@@ -160,7 +235,7 @@ impl StoredListing {
         }
     }
 
-    fn to_listing(&self) -> Listing {
+    fn to_listing(&self, era: Era) -> Listing {
         let catalogue = Catalogue {
             tools: read_items(&self.tools, Tool::read),
             prompts: read_items(&self.prompts, Prompt::read),
@@ -170,7 +245,7 @@ impl StoredListing {
             left_out: Arc::default(),
             repaired: Arc::default(),
         };
-        (InputSet::from_bits(self.capabilities), Arc::new(catalogue))
+        (ListingKey { era, input: InputSet::from_bits(self.capabilities) }, Arc::new(catalogue))
     }
 
     fn bytes(&self) -> usize {
@@ -208,9 +283,10 @@ fn read(path: &Path) -> io::Result<BTreeMap<String, StoredServer>> {
     if text.len() > MOST_BYTES {
         return Err(io::Error::other(format!("it has more than {MOST_BYTES} bytes")));
     }
-    let stored: Stored<BTreeMap<String, StoredServer>> = serde_json::from_str(&text)?;
+    // The format is read first, since in another one servers are described otherwise.
+    let stored: Stored<Raw> = serde_json::from_str(&text)?;
     match stored.format {
-        FORMAT => Ok(stored.servers),
+        FORMAT => Ok(serde_json::from_str(stored.servers.as_str())?),
         other => Err(io::Error::other(format!("it has format {other} in place of {FORMAT}"))),
     }
 }
@@ -274,11 +350,21 @@ mod tests {
             left_out: Arc::default(),
             repaired: Arc::default(),
         };
-        (InputSet::from_bits(5), Arc::new(catalogue))
+        (key(Era::Legacy, 5), Arc::new(catalogue))
+    }
+
+    fn key(era: Era, capabilities: u8) -> ListingKey {
+        ListingKey { era, input: InputSet::from_bits(capabilities) }
     }
 
     fn server(reach: &Reach, listings: &[Listing]) -> Option<StoredServer> {
-        StoredServer::new(reach, Revision::NEWEST_LEGACY, true, Some("advice".to_owned()), listings)
+        let era = |revision| StoredEra::new(revision, true, Some("advice".to_owned()), listings);
+        StoredServer::new(reach, vec![era(Revision::NEWEST), era(Revision::NEWEST_LEGACY)], Vec::new())
+    }
+
+    /// Returns the listings of all eras.
+    fn listings(stored: &StoredServer) -> Vec<Listing> {
+        stored.eras.iter().flat_map(|stored| stored.listings(stored.era().unwrap())).collect()
     }
 
     #[test]
@@ -293,15 +379,57 @@ mod tests {
         CatalogueFile::open(path.clone()).save(vec![(name.clone(), None)]).unwrap();
         let file = CatalogueFile::open(path.clone());
         let stored = file.server(&name, &reach).unwrap();
-        assert_eq!(stored.listings(), [listing()]);
-        assert_eq!((&*stored.revision, stored.keeps_sessions), (Revision::NEWEST_LEGACY.as_str(), true));
+        assert_eq!(listings(&stored), [listing()]);
+        let era = stored.eras.first().unwrap();
+        assert_eq!((&*era.revision, era.keeps_sessions), (Revision::NEWEST_LEGACY.as_str(), true));
         assert!(file.server(&name, &Reach::Program(Program::new("two"))).is_none());
-        let other = (InputSet::from_bits(1), listing().1);
+        let other = (key(Era::Legacy, 1), listing().1);
         file.save(vec![(name.clone(), server(&reach, std::slice::from_ref(&other)))]).unwrap();
         let stored = CatalogueFile::open(path.clone()).server(&name, &reach).unwrap();
-        assert_eq!(stored.listings(), [other, listing()], "those of other capabilities are kept");
+        assert_eq!(listings(&stored), [other, listing()], "those of other capabilities are kept");
         file.save(Vec::new()).unwrap();
         assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "it is not configured any more");
+    }
+
+    #[test]
+    fn listings_of_an_era_are_kept_until_the_server_does_not_speak_it_or_speaks_another_revision_of_it() {
+        let reach = Reach::Program(Program::new("one"));
+        let legacy = listing();
+        let modern = (key(Era::Modern, 5), Arc::new(Catalogue::default()));
+        let old = server(&reach, std::slice::from_ref(&legacy));
+        let new = |not_spoken| {
+            let era = StoredEra::new(Revision::NEWEST, false, None, std::slice::from_ref(&modern));
+            StoredServer::new(&reach, vec![era], not_spoken)
+        };
+        let merged = StoredServer::merged(old.clone(), new(Vec::new())).unwrap();
+        assert_eq!(listings(&merged), [legacy.clone(), modern.clone()]);
+        let merged = StoredServer::merged(old.clone(), new(vec![Era::Legacy])).unwrap();
+        assert_eq!(listings(&merged), std::slice::from_ref(&modern));
+        assert_eq!(merged.not_spoken(), [Era::Legacy]);
+        let merged = StoredServer::merged(Some(merged), new(Vec::new())).unwrap();
+        assert_eq!(merged.not_spoken(), [Era::Legacy], "it was not tried again");
+        let merged = StoredServer::merged(Some(merged), old.clone()).unwrap();
+        assert!(merged.not_spoken().is_empty(), "it speaks it by now");
+        let other = (key(Era::Legacy, 1), legacy.1.clone());
+        let era = StoredEra::new(Revision::V2024_11_05, true, None, std::slice::from_ref(&other));
+        let merged = StoredServer::merged(old, StoredServer::new(&reach, vec![era], Vec::new())).unwrap();
+        assert_eq!(listings(&merged), [other]);
+    }
+
+    #[test]
+    fn a_file_of_the_first_format_is_not_used_and_is_replaced() {
+        let folder = Folder::new("catalogue-first-format");
+        let path = folder.0.join("file.json");
+        let (name, reach) = (ServerName::parse("a").unwrap(), Reach::Program(Program::new("one")));
+        let described = json!({ "reach": digest(&reach), "revision": Revision::NEWEST.as_str(), "keeps_sessions": false,
+            "instructions": null, "listings": [] });
+        std::fs::create_dir_all(&folder.0).unwrap();
+        std::fs::write(&path, json!({ "format": 1, "servers": { "a": described } }).to_string()).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("format 1 in place of 2"));
+        let file = CatalogueFile::open(path.clone());
+        assert!(file.server(&name, &reach).is_none());
+        file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
+        assert!(CatalogueFile::open(path).server(&name, &reach).is_some());
     }
 
     #[test]
@@ -313,7 +441,7 @@ mod tests {
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
         let good = std::fs::read_to_string(&path).unwrap();
         for broken in
-            ["", "{", "[]", &good.replace("\"format\":1", "\"format\":2"), good.split_at(good.len() / 2).0]
+            ["", "{", "[]", &good.replace("\"format\":2", "\"format\":1"), good.split_at(good.len() / 2).0]
         {
             std::fs::write(&path, broken).unwrap();
             assert!(CatalogueFile::open(path.clone()).server(&name, &reach).is_none(), "{broken}");
@@ -334,7 +462,7 @@ mod tests {
         let reach = Reach::Program(Program::new("one"));
         let long = json!({ "name": "t", "description": "d".repeat(MOST_BYTES_OF_ONE), "inputSchema": { "type": "object" } });
         let tools = Arc::new(vec![Tool::read(&Raw::from(&long)).unwrap()]);
-        let listing = (InputSet::default(), Arc::new(Catalogue { tools, ..Catalogue::default() }));
+        let listing = (key(Era::Modern, 0), Arc::new(Catalogue { tools, ..Catalogue::default() }));
         assert!(server(&reach, &[listing]).is_none());
     }
 }

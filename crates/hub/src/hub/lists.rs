@@ -15,7 +15,7 @@ use super::route::Answer;
 use super::{Inner, Snapshot};
 use crate::registry::Differs;
 use crate::trail::Trail;
-use crate::upstream::{InputSet, ListingState, Lists, Party, Upstream};
+use crate::upstream::{ListingKey, ListingState, Lists, Party, Upstream};
 
 /// The items of one page.
 const PAGE: usize = 1000;
@@ -36,7 +36,7 @@ impl Inner {
     async fn complete_for(&self, call: &Call) {
         let roots = call.context.known_roots().await;
         let party = Party::of(&call.context).with_roots(roots);
-        let caller = party.input();
+        let caller = party.listing_key();
         let servers = self.servers();
         servers.iter().for_each(|server| server.begin_learning(&party));
         let is_missing = |server: &&Arc<Upstream>| server.listing_state(caller) == ListingState::Missing;
@@ -64,7 +64,7 @@ impl Inner {
     }
 
     /// Reports whether every server has listed what it has for a caller.
-    pub(super) fn is_complete_for(&self, caller: InputSet) -> bool {
+    pub(super) fn is_complete_for(&self, caller: ListingKey) -> bool {
         self.servers().iter().all(|server| server.listing_state(caller) == ListingState::Current)
     }
 
@@ -88,9 +88,9 @@ impl Inner {
     }
 }
 
-/// Returns what the caller of a request can be asked.
-pub(super) fn input_of(call: &Call) -> InputSet {
-    call.context.with_caller(|caller| InputSet::of(&caller.capabilities()))
+/// Returns what the lists that the caller of a request sees depend on.
+pub(super) fn input_of(call: &Call) -> ListingKey {
+    call.context.with_caller(|caller| ListingKey::of_caller(caller.revision, &caller.capabilities()))
 }
 
 /// Answers a list from a snapshot, each item as it is to be shown.

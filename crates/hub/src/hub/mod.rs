@@ -40,7 +40,7 @@ use crate::options::HubOptions;
 use crate::registry::{Differs, Registry, ToolTarget, log_collisions};
 use crate::scope::SharingScope;
 use crate::trail::HubId;
-use crate::upstream::{InputSet, Lists, Told, Upstream};
+use crate::upstream::{ListingKey, Lists, Told, Upstream};
 
 /// Many servers behind one.
 ///
@@ -185,8 +185,8 @@ impl Inner {
         self.announcements.add(different, announced);
     }
 
-    /// Makes new snapshots, also for callers with capabilities that were not served before.
-    fn rebuild_views(&self, added: Option<InputSet>) -> Differs {
+    /// Makes new snapshots, also for callers of a kind that was not served before.
+    fn rebuild_views(&self, added: Option<ListingKey>) -> Differs {
         let _rebuilding = self.rebuilding.lock();
         let before = self.views.load();
         let (next, different) = before.rebuilt(&self.servers(), &self.options, added, &self.versions);
@@ -195,8 +195,8 @@ impl Inner {
         different
     }
 
-    /// Returns what callers with these capabilities see.
-    fn view_of(&self, caller: InputSet) -> View {
+    /// Returns what callers of this kind see.
+    fn view_of(&self, caller: ListingKey) -> View {
         if let Some(view) = self.views.load().of(caller) {
             return view.clone();
         }

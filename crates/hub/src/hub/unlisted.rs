@@ -63,7 +63,7 @@ impl Inner {
     ) -> Result<Outcome, Refusal> {
         let roots = call.context.known_roots().await;
         let party = Party::of(&call.context).with_roots(roots);
-        let caller = party.input();
+        let caller = party.listing_key();
         candidates.iter().for_each(|server| server.begin_learning(&party));
         let mut learning: FuturesUnordered<_> =
             candidates.iter().map(|server| server.learned(caller)).collect();

@@ -1,4 +1,4 @@
-//! What callers see: one registry for each set of capabilities, since what a server lists may depend on them.
+//! What callers see: one registry for each era and set of capabilities, since what a server lists may depend on them.
 //!
 //! Callers for whom every server lists the same share one registry, which is the usual case. Each view has a number for each
 //! of its lists, which changes when the list does: a client is notified of a change only if what it was shown has another
@@ -13,7 +13,7 @@ use trunkline_server::Change;
 use super::Snapshot;
 use crate::options::HubOptions;
 use crate::registry::{Differs, Offer, Registry};
-use crate::upstream::{InputSet, Upstream};
+use crate::upstream::{ListingKey, Upstream};
 
 /// The registries of one moment.
 #[derive(Debug, Default)]
@@ -21,12 +21,12 @@ pub(crate) struct Views {
     /// What all callers see together, for whatever does not depend on a caller.
     pub(super) union: Arc<Snapshot>,
     pub(super) union_versions: ListVersions,
-    by_caller: Vec<(InputSet, View)>,
+    by_caller: Vec<(ListingKey, View)>,
     /// Whether all callers see the same.
     is_uniform: bool,
 }
 
-/// What callers with one set of capabilities see.
+/// What callers of one era with one set of capabilities see.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) registry: Arc<Snapshot>,
@@ -75,12 +75,12 @@ impl VersionCounter {
 
 impl Views {
     /// Returns what a caller sees, if callers like it were ever served.
-    pub(super) fn of(&self, caller: InputSet) -> Option<&View> {
+    pub(super) fn of(&self, caller: ListingKey) -> Option<&View> {
         self.by_caller.iter().find(|(known, _)| *known == caller).map(|(_, view)| view)
     }
 
-    /// Returns the registry for a call, whose capabilities are looked at only where they make a difference.
-    pub(super) fn for_call(&self, caller: impl FnOnce() -> InputSet) -> &Arc<Snapshot> {
+    /// Returns the registry for a call, whose caller is looked at only where that makes a difference.
+    pub(super) fn for_call(&self, caller: impl FnOnce() -> ListingKey) -> &Arc<Snapshot> {
         if self.is_uniform {
             return &self.union;
         }
@@ -99,7 +99,7 @@ impl Views {
         &self,
         servers: &[Arc<Upstream>],
         options: &HubOptions,
-        added: Option<InputSet>,
+        added: Option<ListingKey>,
         counter: &VersionCounter,
     ) -> (Self, Differs) {
         let mut built = Built { options, known: Vec::new() };
@@ -144,7 +144,7 @@ struct Built<'o> {
 
 impl Built<'_> {
     /// Makes a registry, or returns the one that was made of the same.
-    fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<InputSet>) -> Arc<Snapshot> {
+    fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<ListingKey>) -> Arc<Snapshot> {
         let offers: Offers = servers.iter().filter_map(|server| server.offer(caller)).collect();
         let same = |known: &[Offer<Arc<Upstream>>]| {
             known.len() == offers.len()

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use parking_lot::MutexGuard;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_client::config::pinned;
@@ -119,7 +120,13 @@ impl Upstream {
             }
         };
         let known = Arc::new(Known::of(&client.server()));
-        desk.eras.learn(wanted, &known, Instant::now());
+        let is_less = desk.learn_eras(wanted, &known);
+        let release = |desk: MutexGuard<'_, Desk>| {
+            drop(desk);
+            if is_less {
+                (self.tell)(super::Told::Offers(super::Lists::NONE));
+            }
+        };
         let place = place(&desk.eras, &known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         desk.known = Some(known);
@@ -128,7 +135,7 @@ impl Upstream {
         let twin = desk.usable().find(|twin| twin.is_at(&place)).cloned();
         // Two made it at one time where one is enough, or it was made to learn that the server does not speak the caller's era.
         if let Some(twin) = twin.filter(|_| place.who == Who::Everybody || place.era != wanted) {
-            drop(desk);
+            release(desk);
             tokio::spawn(client.close());
             return Ok(twin);
         }
@@ -136,7 +143,7 @@ impl Upstream {
         // One that nobody has needed is not needed from here on.
         desk.usable().filter(|other| other.who() == Who::Nobody).for_each(|other| other.stir());
         desk.connections.push(connection.clone());
-        drop(desk);
+        release(desk);
         mind::spawn(self, &connection);
         Ok(connection)
     }

@@ -13,6 +13,7 @@ use trunkline_server::Listener;
 use trunkline_session::{Principal, SessionId};
 
 use super::input::InputSet;
+use super::listing_key::ListingKey;
 use super::pages::Pages;
 use super::party::{ClientKey, Place};
 use super::room::Use;
@@ -210,6 +211,11 @@ impl Connection {
     /// Returns whose it is when there are too many.
     pub(super) fn owner(&self) -> Option<ClientKey> {
         self.owner.lock().clone()
+    }
+
+    /// Returns the key of what the server lists over the connection, if it keeps sessions.
+    pub(super) fn listing_key(&self) -> ListingKey {
+        ListingKey { era: self.era, input: self.input }
     }
 
     /// Reports whether it is one of those that serve a party.

@@ -4,12 +4,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use trunkline_protocol::Revision;
+use trunkline_client::config::pinned_era;
+use trunkline_config::ServerConfig;
+use trunkline_protocol::{Era, Revision};
 
 use super::backoff::Backoff;
 use super::connection::{Connection, Who};
 use super::era::KnownEras;
 use super::input::InputSet;
+use super::listing_key::ListingKey;
 use super::listings::Listings;
 use super::party::{ClientKey, Place};
 use super::room::{Slot, Use};
@@ -30,6 +33,8 @@ pub(super) struct Desk {
     /// What was found out by the newest connection.
     pub(super) known: Option<Arc<Known>>,
     pub(super) eras: KnownEras,
+    /// What the predecessor or the previous run found out, on which its listings depend.
+    previous_eras: KnownEras,
     pub(super) backoff: Backoff,
     pub(super) failure: Option<Failure>,
     /// Whether anybody has asked for what the server offers.
@@ -92,6 +97,7 @@ impl Desk {
             ending: 0,
             known: None,
             eras: KnownEras::default(),
+            previous_eras: KnownEras::default(),
             backoff: Backoff::default(),
             failure: None,
             is_wanted: false,
@@ -105,6 +111,8 @@ impl Desk {
 
     /// Takes over what the predecessor offered, so that there is no moment without it, and learns soon what is different.
     pub(super) fn inherit(&mut self, before: &Self) {
+        let eras = if before.eras.is_empty() { &before.previous_eras } else { &before.eras };
+        self.previous_eras = eras.clone();
         self.listings.inherit(&before.listings);
         self.is_shown = self.listings.is_provisional();
         self.is_wanted = before.is_wanted || self.is_shown;
@@ -112,10 +120,16 @@ impl Desk {
 
     /// Takes over what the server offered in the previous run, so that lists do not wait until it has started.
     pub(super) fn restore(&mut self, stored: &StoredServer) {
-        let Some(revision) = Revision::parse(&stored.revision) else { return };
-        let known = Known::restored(revision, stored.keeps_sessions, stored.instructions.clone());
-        self.known = Some(Arc::new(known));
-        self.listings.restore(stored.listings());
+        let (mut eras, mut listings) = (Vec::new(), Vec::new());
+        for stored in &stored.eras {
+            let Some(revision) = Revision::parse(&stored.revision) else { continue };
+            let known = Known::restored(revision, stored.keeps_sessions, stored.instructions.clone());
+            eras.push(Arc::new(known));
+            listings.extend(stored.listings(revision.era()));
+        }
+        self.known = eras.last().cloned();
+        self.previous_eras = KnownEras::restored(eras, &stored.not_spoken(), Instant::now());
+        self.listings.restore(listings);
         self.is_shown = self.listings.is_provisional();
     }
 
@@ -198,24 +212,58 @@ impl Desk {
         is_quiet || self.phase == Phase::Open
     }
 
-    /// Returns the capabilities for which a connection lists: its own, or without sessions those of all callers.
-    pub(super) fn listed_over(&self, connection: &Connection) -> Vec<InputSet> {
-        match connection.client.server().keeps_sessions() {
-            true => vec![connection.input],
-            false => self.listings.requested(),
+    /// Takes over which eras the server speaks; reports whether less is offered because it does not speak one any more.
+    pub(super) fn learn_eras(&mut self, wanted: Era, known: &Arc<Known>) -> bool {
+        let now = Instant::now();
+        self.eras.learn(wanted, known, now);
+        let mut is_less = false;
+        for era in self.eras.not_spoken(now) {
+            is_less |= self.listings.drop_era(era);
         }
+        is_less
+    }
+
+    /// Returns the key of the listing that a caller sees, given what is known of the server by now.
+    pub(super) fn listing_key(&self, caller: ListingKey, config: &ServerConfig) -> ListingKey {
+        let eras = if self.eras.is_empty() { &self.previous_eras } else { &self.eras };
+        let known = |era| self.eras.of(era).or_else(|| self.previous_eras.of(era));
+        let revision = |era| known(era).map(|known| known.revision);
+        caller.at_upstream(config.share, pinned_era(config), eras.spoken(Instant::now()), revision)
+    }
+
+    /// Returns what a connection lists: what its own session is shown, or without sessions what each caller sees in its era, and
+    /// without any caller what is there for those that declare nothing.
+    pub(super) fn listed_over(&self, connection: &Connection, config: &ServerConfig) -> Vec<ListingKey> {
+        let own = connection.listing_key();
+        if connection.client.server().keeps_sessions() {
+            return vec![own];
+        }
+        let mut keys: Vec<ListingKey> = Vec::new();
+        for caller in self.listings.requested() {
+            let key = self.listing_key(*caller, config);
+            if key.era == own.era && !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        if keys.is_empty() {
+            keys.push(ListingKey { input: InputSet::default(), ..own });
+        }
+        keys
     }
 
     /// Takes over a listing; reports whether what is offered is different now.
-    pub(super) fn take_catalogue(&mut self, shown: InputSet, listed: Catalogue) -> bool {
+    pub(super) fn take_catalogue(
+        &mut self,
+        shown: ListingKey,
+        listed: Catalogue,
+        config: &ServerConfig,
+    ) -> bool {
         let is_different = self.listings.store(shown, listed);
         if is_different {
             // What has changed for one may have changed for all, and only a connection says whether it did.
-            let is_stateless = self.known.as_ref().is_some_and(|known| !known.keeps_sessions);
-            let mut kept_current: Vec<_> = self.usable().map(|connection| connection.input).collect();
-            if is_stateless {
-                kept_current.extend(self.listings.requested());
-            }
+            let connections = self.usable();
+            let kept_current: Vec<_> =
+                connections.flat_map(|connection| self.listed_over(connection, config)).collect();
             self.listings.retain(|known| known == shown || kept_current.contains(&known));
         }
         // Lists are answered from the registry, which does not have it yet.

@@ -21,7 +21,7 @@ pub(super) fn choose(caller: Era, pinned: Option<Era>, spoken: SpokenEras) -> Er
 }
 
 /// What is known of a server in each era that it was spoken to in.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct KnownEras {
     spoken: SpokenEras,
     learned: Option<Instant>,
@@ -39,6 +39,26 @@ impl KnownEras {
         self.learned = Some(now);
         self.known.retain(|(era, _)| *era != known.era());
         self.known.push((known.era(), known.clone()));
+    }
+
+    /// Restores what was known in the previous run.
+    pub(super) fn restored(known: Vec<Arc<Known>>, not_spoken: &[Era], now: Instant) -> Self {
+        let known: Vec<_> = known.into_iter().map(|known| (known.era(), known)).collect();
+        let unspoken = not_spoken.iter().map(|era| (*era, false));
+        let spoken = known.iter().map(|(era, _)| (*era, true)).chain(unspoken);
+        let spoken = spoken.fold(SpokenEras::default(), |eras, (era, is_spoken)| eras.with(era, is_spoken));
+        Self { spoken, learned: Some(now), known }
+    }
+
+    /// Returns what is known of each era, the newest last.
+    pub(super) fn known(&self) -> impl Iterator<Item = &Arc<Known>> {
+        self.known.iter().map(|(_, known)| known)
+    }
+
+    /// Returns the eras that the server is known not to speak.
+    pub(super) fn not_spoken(&self, now: Instant) -> impl Iterator<Item = Era> {
+        let spoken = self.spoken(now);
+        Era::ALL.into_iter().filter(move |era| spoken.speaks(*era) == Some(false))
     }
 
     /// Returns which eras the server speaks, as far as that is known and not too long ago.

@@ -1,27 +1,24 @@
-//! Learning what an upstream lists for a caller's capabilities, once for all callers that have the same.
+//! Learning what an upstream lists for a caller, once for all callers of the same era and capabilities.
 
 use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
-use trunkline_config::Share;
 
 use super::Upstream;
-use super::input::InputSet;
+use super::listing_key::ListingKey;
 use super::listings::ListingState;
 use super::party::Party;
-use super::state::Known;
 
 impl Upstream {
     /// Returns how far it is known what the upstream lists for a caller.
-    pub(crate) fn listing_state(&self, caller: InputSet) -> ListingState {
-        let share = self.config.load().share;
+    pub(crate) fn listing_state(&self, caller: ListingKey) -> ListingState {
+        let config = self.config.load();
         let desk = self.lock();
         if !desk.offers() {
             return ListingState::Current;
         }
-        let state = desk.listings.state(caller, shown_to(caller, share, desk.known.as_deref()));
-        match state {
+        match desk.listings.state(caller, desk.listing_key(caller, &config)) {
             // The registry, from which lists are answered, is about to have it.
             ListingState::Current if !desk.is_shown => ListingState::Missing,
             state => state,
@@ -30,7 +27,7 @@ impl Upstream {
 
     /// Begins to learn what the upstream lists for a caller, unless that is known or under way.
     pub(crate) fn begin_learning(self: &Arc<Self>, party: &Party) {
-        let caller = party.input();
+        let caller = party.listing_key();
         if self.listing_state(caller) == ListingState::Current || !self.lock().listings.begin_learning(caller)
         {
             return;
@@ -57,10 +54,12 @@ impl Upstream {
             return;
         }
         let mut pulse = self.pulse.subscribe();
-        self.request_listing(party.input());
+        let caller = party.listing_key();
+        // With sessions each connection lists for itself, and this has no effect.
+        self.lock().listings.request(caller);
         let Ok(lease) = self.lease(party).await else { return };
         lease.connection().stir();
-        let listed = pulse.wait_for(|_| self.listing_state(party.input()) == ListingState::Current);
+        let listed = pulse.wait_for(|_| self.listing_state(caller) == ListingState::Current);
         tokio::select! {
             // The sender is `self`, so that this waits and never fails.
             _ = listed => {}
@@ -68,17 +67,8 @@ impl Upstream {
         }
     }
 
-    /// Has an upstream without sessions listed for a caller too, over the connection that all callers share. With sessions each
-    /// connection lists for itself, and this has no effect.
-    fn request_listing(&self, caller: InputSet) {
-        let share = self.config.load().share;
-        let mut desk = self.lock();
-        let shown = shown_to(caller, share, desk.known.as_deref());
-        desk.listings.request(shown);
-    }
-
     /// Waits until it is known what the upstream lists for a caller, or nothing is under way to learn it.
-    pub(crate) async fn learned(&self, caller: InputSet) {
+    pub(crate) async fn learned(&self, caller: ListingKey) {
         let mut pulse = self.pulse.subscribe();
         let is_done = |_: &u64| {
             self.listing_state(caller) == ListingState::Current || !self.lock().listings.is_learning(caller)
@@ -88,16 +78,7 @@ impl Upstream {
     }
 
     /// Notes that a list went out without what may be there for its caller.
-    pub(crate) fn set_late(&self, caller: InputSet) {
+    pub(crate) fn set_late(&self, caller: ListingKey) {
         self.lock().listings.set_late(caller);
-    }
-}
-
-/// Returns which of a caller's capabilities the upstream is shown, on which its listing depends.
-pub(super) fn shown_to(caller: InputSet, share: Share, known: Option<&Known>) -> InputSet {
-    match known {
-        _ if share == Share::All => InputSet::default(),
-        Some(known) => caller.usable_in(known.revision),
-        None => caller,
     }
 }

@@ -1,38 +1,41 @@
-//! What one upstream lists, by the capabilities that it was shown: many servers list more to clients that can do more.
+//! What one upstream lists, by the era that it was spoken to in and the capabilities that it was shown: many servers list more to
+//! clients that can do more, and some list other things in each era.
 
 use std::sync::Arc;
 
-use super::input::InputSet;
+use trunkline_protocol::Era;
+
+use super::listing_key::ListingKey;
 use crate::registry::Catalogue;
 
-/// What was listed for a set of capabilities.
-pub(crate) type Listing = (InputSet, Arc<Catalogue>);
+/// What was listed, and in which era with which capabilities.
+pub(crate) type Listing = (ListingKey, Arc<Catalogue>);
 
-/// Sets of capabilities for which listings are kept; beyond it the oldest listing goes.
-pub(crate) const MOST_LISTINGS: usize = 8;
+/// Listings that are kept of one upstream; beyond it the oldest goes.
+pub(crate) const MOST_LISTINGS: usize = 16;
 
 /// The listings of one upstream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listings {
     /// What the upstream itself has listed, oldest first.
     current: Vec<Listing>,
-    /// What the predecessor or the previous run has listed. It counts until the upstream has listed anything itself, or
-    /// could not be connected to.
+    /// What the predecessor or the previous run has listed. It counts until the upstream has listed anything itself in the
+    /// same era, or could not be connected to.
     provisional: Vec<Listing>,
-    /// The capabilities for which an upstream without sessions is asked for its lists, oldest first.
-    requested: Vec<InputSet>,
-    /// Callers' capabilities for which a listing is being fetched.
-    learning: Vec<InputSet>,
-    /// Callers' capabilities for which lists were answered without this upstream, so that they do not wait for it again.
-    late: Vec<InputSet>,
+    /// The callers for which an upstream without sessions is asked for its lists, oldest first.
+    requested: Vec<ListingKey>,
+    /// The callers for which a listing is being fetched.
+    learning: Vec<ListingKey>,
+    /// The callers for which lists were answered without this upstream, so that they do not wait for it again.
+    late: Vec<ListingKey>,
     /// The same for all callers.
     is_late: bool,
 }
 
-/// How far it is known what an upstream lists for a set of capabilities.
+/// How far it is known what an upstream lists for a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListingState {
-    /// The upstream has listed for exactly these.
+    /// The upstream has listed exactly what the caller is to see.
     Current,
     /// A list can be answered with what is there, and is completed in the background.
     Provisional,
@@ -43,8 +46,7 @@ pub(crate) enum ListingState {
 impl Listings {
     /// Makes the listings of a predecessor count until there are others.
     pub(super) fn inherit(&mut self, before: &Self) {
-        let before = if before.current.is_empty() { &before.provisional } else { &before.current };
-        self.provisional.clone_from(before);
+        self.provisional = before.all().cloned().collect();
     }
 
     /// Makes the listings of the previous run count until there are others.
@@ -52,11 +54,12 @@ impl Listings {
         self.provisional = stored;
     }
 
-    /// Takes over a listing for a set of capabilities; reports whether anything is different from before.
-    pub(super) fn store(&mut self, shown: InputSet, listed: Catalogue) -> bool {
+    /// Takes over a listing; reports whether anything is different from before.
+    pub(super) fn store(&mut self, shown: ListingKey, listed: Catalogue) -> bool {
         let before = self.visible_to(shown).cloned();
-        let is_different = before.as_deref() != Some(&listed) || !self.provisional.is_empty();
-        self.provisional.clear();
+        let provisional = self.provisional.len();
+        self.provisional.retain(|(known, _)| known.era != shown.era);
+        let is_different = before.as_deref() != Some(&listed) || self.provisional.len() < provisional;
         self.forget_late();
         // Equal listings are held once, so that views of equal listings can share one registry.
         let known = self.current.iter().map(|(_, known)| known).find(|known| ***known == listed).cloned();
@@ -68,21 +71,32 @@ impl Listings {
         is_different
     }
 
+    /// Returns everything that counts, oldest first. In one era it is either provisional or current.
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Listing> {
+        self.provisional.iter().chain(&self.current)
+    }
+
+    /// Forgets what was listed in an era that the upstream does not speak any more; reports whether there was anything.
+    pub(super) fn drop_era(&mut self, era: Era) -> bool {
+        let before = self.all().count();
+        self.provisional.retain(|(known, _)| known.era != era);
+        self.current.retain(|(known, _)| known.era != era);
+        self.all().count() < before
+    }
+
     /// Forgets listings that nothing keeps up to date.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(InputSet) -> bool) {
+    pub(super) fn retain(&mut self, is_kept: impl Fn(ListingKey) -> bool) {
         self.current.retain(|(shown, _)| is_kept(*shown));
     }
 
-    /// Returns what callers see whose capabilities the upstream was, or would be, shown: its listing for these, or else the
-    /// one for the most of them.
-    pub(super) fn visible_to(&self, shown: InputSet) -> Option<&Arc<Catalogue>> {
-        nearest(&self.current, shown).or_else(|| nearest(&self.provisional, shown))
+    /// Returns what callers of a listing see: exactly that listing, or else the nearest one.
+    pub(super) fn visible_to(&self, shown: ListingKey) -> Option<&Arc<Catalogue>> {
+        nearest(self.all(), shown)
     }
 
     /// Returns everything that the upstream lists to anyone, for whatever does not depend on a caller.
     pub(super) fn union(&self) -> Option<Arc<Catalogue>> {
-        let listings = if self.current.is_empty() { &self.provisional } else { &self.current };
-        let mut newest_first = listings.iter().rev().map(|(_, catalogue)| catalogue);
+        let mut newest_first = self.all().rev().map(|(_, catalogue)| catalogue);
         let newest = newest_first.next()?.clone();
         Some(newest_first.fold(newest, |union, older| match Arc::ptr_eq(&union, older) {
             true => union,
@@ -90,16 +104,15 @@ impl Listings {
         }))
     }
 
-    /// Returns what still counts where a list for these capabilities fails.
-    pub(super) fn before(&self, shown: InputSet) -> Option<Arc<Catalogue>> {
-        let exact = |listings: &[Listing]| {
-            listings.iter().find(|(known, _)| *known == shown).map(|(_, catalogue)| catalogue.clone())
-        };
-        exact(&self.current).or_else(|| nearest(&self.provisional, shown).cloned())
+    /// Returns what still counts where a list fails.
+    pub(super) fn before(&self, shown: ListingKey) -> Option<Arc<Catalogue>> {
+        let exact = self.current.iter().find(|(known, _)| *known == shown).map(|(_, catalogue)| catalogue);
+        let in_era = self.provisional.iter().filter(|(known, _)| known.era == shown.era);
+        exact.or_else(|| nearest(in_era, shown)).cloned()
     }
 
-    /// Reports whether the upstream has listed for exactly these capabilities.
-    pub(super) fn has(&self, shown: InputSet) -> bool {
+    /// Reports whether the upstream has listed exactly this.
+    pub(super) fn has(&self, shown: ListingKey) -> bool {
         self.current.iter().any(|(known, _)| *known == shown)
     }
 
@@ -113,8 +126,8 @@ impl Listings {
         !self.provisional.is_empty()
     }
 
-    /// Returns how far it is known what there is for a caller. `shown` is what the upstream is shown of its capabilities.
-    pub(super) fn state(&self, caller: InputSet, shown: InputSet) -> ListingState {
+    /// Returns how far it is known what there is for a caller. `shown` is the listing that it sees.
+    pub(super) fn state(&self, caller: ListingKey, shown: ListingKey) -> ListingState {
         if self.has(shown) {
             return ListingState::Current;
         }
@@ -125,24 +138,23 @@ impl Listings {
         }
     }
 
-    /// Has an upstream without sessions asked for its lists with these capabilities too, from now on.
-    pub(super) fn request(&mut self, shown: InputSet) {
-        if !self.requested.contains(&shown) {
+    /// Has an upstream without sessions asked for its lists for a caller too, from now on.
+    pub(super) fn request(&mut self, caller: ListingKey) {
+        if !self.requested.contains(&caller) {
             if self.requested.len() >= MOST_LISTINGS {
                 self.requested.remove(0);
             }
-            self.requested.push(shown);
+            self.requested.push(caller);
         }
     }
 
-    /// Returns the capabilities with which an upstream without sessions is asked for its lists: none at all, until there is a
-    /// caller.
-    pub(super) fn requested(&self) -> Vec<InputSet> {
-        if self.requested.is_empty() { vec![InputSet::default()] } else { self.requested.clone() }
+    /// Returns the callers for which an upstream without sessions is asked for its lists.
+    pub(super) fn requested(&self) -> &[ListingKey] {
+        &self.requested
     }
 
     /// Begins to learn what there is for a caller; reports whether nothing else does already.
-    pub(super) fn begin_learning(&mut self, caller: InputSet) -> bool {
+    pub(super) fn begin_learning(&mut self, caller: ListingKey) -> bool {
         let is_first = !self.learning.contains(&caller);
         if is_first {
             self.learning.push(caller);
@@ -150,16 +162,16 @@ impl Listings {
         is_first
     }
 
-    pub(super) fn end_learning(&mut self, caller: InputSet) {
+    pub(super) fn end_learning(&mut self, caller: ListingKey) {
         self.learning.retain(|known| *known != caller);
     }
 
-    pub(super) fn is_learning(&self, caller: InputSet) -> bool {
+    pub(super) fn is_learning(&self, caller: ListingKey) -> bool {
         self.learning.contains(&caller)
     }
 
     /// Notes that a list for a caller went out without what may be there for it.
-    pub(super) fn set_late(&mut self, caller: InputSet) {
+    pub(super) fn set_late(&mut self, caller: ListingKey) {
         if !self.late.contains(&caller) {
             self.late.push(caller);
         }
@@ -187,18 +199,22 @@ impl Listings {
     }
 }
 
-/// Returns the listing for a set of capabilities: the exact one, else that for the most of them, else any.
-fn nearest(listings: &[Listing], shown: InputSet) -> Option<&Arc<Catalogue>> {
-    let closeness = |known: InputSet| (known == shown, shown.covers(known), known.shared_with(shown));
-    listings.iter().max_by_key(|(known, _)| closeness(*known)).map(|(_, catalogue)| catalogue)
+/// Returns the nearest listing: one of the same era rather than one of another, then that for exactly these capabilities, else for
+/// the most of them, else any.
+fn nearest<'l>(listings: impl Iterator<Item = &'l Listing>, shown: ListingKey) -> Option<&'l Arc<Catalogue>> {
+    let closeness = |ListingKey { era, input }: ListingKey| {
+        (era == shown.era, input == shown.input, shown.input.covers(input), input.shared_with(shown.input))
+    };
+    listings.max_by_key(|(known, _)| closeness(*known)).map(|(_, catalogue)| catalogue)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use trunkline_protocol::Raw;
     use trunkline_protocol::model::{ClientCapabilities, Tool};
+    use trunkline_protocol::{Raw, Revision};
 
+    use super::super::input::InputSet;
     use super::*;
 
     fn catalogue(tools: &[&str]) -> Catalogue {
@@ -214,9 +230,14 @@ mod tests {
             .unwrap_or_default()
     }
 
-    fn sets() -> [InputSet; 3] {
+    fn sets() -> [ListingKey; 3] {
         let none = ClientCapabilities::default();
-        [InputSet::of(&none), InputSet::of(&none.with_form()), InputSet::of(&none.with_form().with_roots())]
+        [none.clone(), none.with_form(), none.with_form().with_roots()]
+            .map(|declared| ListingKey::of_caller(Revision::NEWEST, &declared))
+    }
+
+    fn in_legacy(key: ListingKey) -> ListingKey {
+        ListingKey { era: Era::Legacy, ..key }
     }
 
     #[test]
@@ -255,6 +276,38 @@ mod tests {
     }
 
     #[test]
+    fn each_era_sees_its_own_listing_and_that_of_the_other_until_there_is_one() {
+        let [none, form, _] = sets();
+        let mut listings = Listings::default();
+        listings.store(form, catalogue(&["modern"]));
+        assert_eq!(names(listings.visible_to(in_legacy(form))), ["modern"], "better than nothing");
+        assert_eq!(listings.state(in_legacy(form), in_legacy(form)), ListingState::Missing);
+        assert!(listings.before(in_legacy(form)).is_none());
+        assert!(listings.store(in_legacy(none), catalogue(&["legacy"])));
+        assert_eq!(names(listings.visible_to(in_legacy(form))), ["legacy"]);
+        assert_eq!(names(listings.visible_to(none)), ["modern"]);
+        assert!(listings.drop_era(Era::Legacy) && !listings.drop_era(Era::Legacy));
+        assert_eq!(names(listings.visible_to(in_legacy(none))), ["modern"]);
+    }
+
+    #[test]
+    fn inherited_listings_of_an_era_count_until_the_first_own_one_in_that_era() {
+        let [none, form, _] = sets();
+        let mut before = Listings::default();
+        before.store(none, catalogue(&["modern"]));
+        before.store(in_legacy(none), catalogue(&["legacy"]));
+        let mut listings = Listings::default();
+        listings.inherit(&before);
+        assert!(listings.store(none, catalogue(&["new"])));
+        assert_eq!(names(listings.visible_to(form)), ["new"]);
+        assert_eq!(names(listings.visible_to(in_legacy(none))), ["legacy"]);
+        assert_eq!(listings.state(in_legacy(none), in_legacy(none)), ListingState::Provisional);
+        assert!(!listings.store(none, catalogue(&["new"])), "what counts in the other era is no change");
+        assert!(listings.drop_provisional());
+        assert_eq!(names(listings.visible_to(in_legacy(none))), ["new"]);
+    }
+
+    #[test]
     fn equal_listings_share_one_catalogue() {
         let [none, form, _] = sets();
         let mut listings = Listings::default();
@@ -283,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn at_most_eight_listings_are_kept() {
+    fn at_most_sixteen_listings_are_kept() {
         let mut listings = Listings::default();
         let all = InputSet::of(
             &ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots(),
         );
-        for (number, shown) in all.subsets().into_iter().enumerate() {
-            listings.store(shown, catalogue(&[&number.to_string()]));
+        for (number, input) in all.subsets().into_iter().enumerate() {
+            listings.store(ListingKey { era: Era::Legacy, input }, catalogue(&[&number.to_string()]));
         }
         assert_eq!(listings.current.len(), MOST_LISTINGS);
     }

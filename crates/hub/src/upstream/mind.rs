@@ -10,8 +10,8 @@ use trunkline_config::{Reach, Start};
 
 use super::backoff::Backoff;
 use super::connection::{Connection, UNCLAIMED, Who};
-use super::input::InputSet;
 use super::listing::{self, Lists, Source};
+use super::listing_key::ListingKey;
 use super::state::Failure;
 use super::{Told, Upstream};
 
@@ -123,7 +123,7 @@ impl Again {
     ) {
         let lists = lists.and(self.lists);
         if !lists.is_none() {
-            let keys = upstream.upgrade().map(|upstream| upstream.lock().listed_over(connection));
+            let keys = upstream.upgrade().map(|upstream| upstream.listed_over(connection));
             self.lists = Lists::NONE;
             for shown in keys.unwrap_or_default() {
                 let failed = take_over_for(upstream, connection, shown, lists, announced).await;
@@ -136,8 +136,8 @@ impl Again {
     /// Lists for callers whose capabilities the connection has not listed for yet.
     async fn take_over_requested(&mut self, upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
         let missing = upstream.upgrade().map(|upstream| {
+            let mut keys = upstream.listed_over(connection);
             let desk = upstream.lock();
-            let mut keys = desk.listed_over(connection);
             keys.retain(|shown| !desk.listings.has(*shown));
             keys
         });
@@ -161,11 +161,11 @@ impl Again {
     }
 }
 
-/// Takes over what a server lists to callers of some capabilities; returns the lists that failed.
+/// Takes over what a server lists in an era for some capabilities; returns the lists that failed.
 async fn take_over_for(
     upstream: &Weak<Upstream>,
     connection: &Arc<Connection>,
-    shown: InputSet,
+    shown: ListingKey,
     lists: Lists,
     announced: Lists,
 ) -> Lists {
@@ -177,7 +177,7 @@ async fn take_over_for(
     };
     // Of a listing that was never taken over, every list is missing.
     let lists = if before.is_some() { lists } else { Lists::ALL };
-    let client = connection.client.lists_as(shown.capabilities());
+    let client = connection.client.lists_as(shown.input.capabilities());
     let offered = connection.client.server().capabilities.clone();
     let before = before.unwrap_or_default();
     let source = Source { server: &server, limits: &options.limits, hub: &hub };
@@ -259,13 +259,20 @@ async fn end(upstream: &Weak<Upstream>, connection: &Arc<Connection>) {
 }
 
 impl Upstream {
-    /// Reports whether what the server offers is to be learnt from this connection: not if another one was shown the same
-    /// capabilities and keeps their listing up to date.
+    /// Returns what a connection lists.
+    fn listed_over(&self, connection: &Connection) -> Vec<ListingKey> {
+        let config = self.config.load();
+        self.lock().listed_over(connection, &config)
+    }
+
+    /// Reports whether what the server offers is to be learnt from this connection: not if another one of the same era was
+    /// shown the same capabilities and keeps their listing up to date.
     fn needs_listing(&self, connection: &Arc<Connection>) -> bool {
+        let keys = self.listed_over(connection);
         let desk = self.lock();
         let mut others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
-        let is_kept = others.any(|other| other.input == connection.input);
-        !is_kept || desk.listed_over(connection).iter().any(|shown| !desk.listings.has(*shown))
+        let is_kept = others.any(|other| other.listing_key() == connection.listing_key());
+        !is_kept || keys.iter().any(|shown| !desk.listings.has(*shown))
     }
 
     /// Decides whether the connection is of any use, ends it if not, and returns when to look again.

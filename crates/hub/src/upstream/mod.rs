@@ -17,6 +17,7 @@ mod keep;
 mod learn;
 mod lease;
 mod listing;
+mod listing_key;
 mod listings;
 mod mind;
 mod pages;
@@ -43,8 +44,8 @@ use trunkline_server::Handler;
 pub(crate) use self::connection::{AskingTurn, Lease, Who};
 use self::desk::Desk;
 pub(crate) use self::input::InputSet;
-use self::learn::shown_to;
 pub(crate) use self::listing::Lists;
+pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listings::{Listing, ListingState, MOST_LISTINGS};
 pub(crate) use self::party::{Caller, Party};
 pub(crate) use self::running_calls::RunningCall;
@@ -52,7 +53,7 @@ pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
 pub use self::state::{State, Status};
 use self::wait_list::WaitList;
 use self::watch::Watches;
-use crate::catalogue_file::StoredServer;
+use crate::catalogue_file::{StoredEra, StoredServer};
 use crate::limits::HubLimits;
 use crate::options::HubOptions;
 use crate::registry::{Catalogue, Offer};
@@ -198,20 +199,20 @@ impl Upstream {
         self.lock().known.clone()
     }
 
-    /// Returns what the server brings into the registry, if it is switched on and was ever listed: for callers with these
-    /// capabilities, or for all of them together.
-    pub(crate) fn offer(self: &Arc<Self>, caller: Option<InputSet>) -> Option<Offer<Arc<Self>>> {
-        let share = self.config.load().share;
+    /// Returns what the server brings into the registry, if it is switched on and was ever listed: for callers of one kind, or for
+    /// all of them together.
+    pub(crate) fn offer(self: &Arc<Self>, caller: Option<ListingKey>) -> Option<Offer<Arc<Self>>> {
+        let config = self.config.load();
         let desk = self.lock();
         if !desk.offers() {
             return None;
         }
         let catalogue = match caller {
-            Some(caller) => desk.listings.visible_to(shown_to(caller, share, desk.known.as_deref())).cloned(),
+            Some(caller) => desk.listings.visible_to(desk.listing_key(caller, &config)).cloned(),
             None => desk.listings.union(),
         };
         let keeps_names = self.in_process.is_some();
-        let rules = if keeps_names { ToolRules::default() } else { self.config.load().tools.clone() };
+        let rules = if keeps_names { ToolRules::default() } else { config.tools.clone() };
         Some(Offer {
             server: self.name.clone(),
             owner: self.clone(),
@@ -227,16 +228,20 @@ impl Upstream {
         if self.in_process.is_some() {
             return None;
         }
-        let (known, listings) = {
+        let (known, listings, not_spoken) = {
             let desk = self.lock();
-            (desk.known.clone()?, desk.listings.current().to_vec())
+            let known: Vec<_> = desk.eras.known().cloned().collect();
+            let not_spoken: Vec<_> = desk.eras.not_spoken(Instant::now()).collect();
+            (known, desk.listings.current().to_vec(), not_spoken)
         };
         if listings.is_empty() {
             return None;
         }
-        let instructions = known.instructions.clone();
-        let reach = &self.config.load().reach;
-        StoredServer::new(reach, known.revision, known.keeps_sessions, instructions, &listings)
+        let eras = known.iter().map(|known| {
+            let instructions = known.instructions.clone();
+            StoredEra::new(known.revision, known.keeps_sessions, instructions, &listings)
+        });
+        StoredServer::new(&self.config.load().reach, eras.collect(), not_spoken)
     }
 
     /// Switches the server's offers on or off; reports whether that changed anything. Connections and calls stay.
@@ -330,8 +335,9 @@ impl Upstream {
     }
 
     /// Takes over what the server listed, and tells the hub if that is different from before or the server says so.
-    fn take_catalogue(&self, shown: InputSet, listed: Catalogue, announced: Lists) {
-        let is_different = self.change(|desk| desk.take_catalogue(shown, listed));
+    fn take_catalogue(&self, shown: ListingKey, listed: Catalogue, announced: Lists) {
+        let config = self.config.load();
+        let is_different = self.change(|desk| desk.take_catalogue(shown, listed, &config));
         if is_different || !announced.is_none() {
             (self.tell)(Told::Offers(announced));
         }

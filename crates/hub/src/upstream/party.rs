@@ -12,6 +12,7 @@ use super::Upstream;
 use super::connection::Who;
 use super::era::{KnownEras, choose, without_caller};
 use super::input::InputSet;
+use super::listing_key::ListingKey;
 use super::roots::{KnownRoots, digest};
 use super::state::Known;
 use crate::options::AnonymousClients;
@@ -97,9 +98,9 @@ impl Party {
         })
     }
 
-    /// Returns what it can be asked.
-    pub(crate) fn input(&self) -> InputSet {
-        self.input
+    /// Returns what the lists that it sees depend on.
+    pub(crate) fn listing_key(&self) -> ListingKey {
+        ListingKey { era: self.era, input: self.input }
     }
 
     /// Notes what the connection is for.

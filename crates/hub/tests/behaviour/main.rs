@@ -15,6 +15,7 @@ mod by_hand;
 mod circles;
 mod connecting;
 mod content;
+mod era_listings;
 mod eras;
 mod isolation;
 mod listing;

@@ -113,13 +113,13 @@ async fn a_client_that_calls_before_it_lists_finds_the_tools_of_its_capabilities
 }
 
 /// A legacy client that is a script, and writes down all that it is sent.
-struct RawClient {
+pub(crate) struct RawClient {
     mock: Mock,
     requests: u64,
 }
 
 impl RawClient {
-    async fn connect(hub: &Hub) -> Self {
+    pub(crate) async fn connect(hub: &Hub) -> Self {
         let (mock, channel) = mock();
         let front = front(hub);
         tokio::spawn(async move { front.channel(channel, Principal::Process).await });
@@ -135,7 +135,7 @@ impl RawClient {
         self.mock.receive(json!({ "jsonrpc": "2.0", "method": method }).to_string());
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         self.requests += 1;
         let id = self.requests;
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -150,7 +150,7 @@ impl RawClient {
     }
 
     /// Returns the notifications that lists have changed, by what has.
-    fn list_changes(&self) -> Vec<String> {
+    pub(crate) fn list_changes(&self) -> Vec<String> {
         let methods =
             self.sent().into_iter().filter_map(|message| message["method"].as_str().map(str::to_owned));
         methods.filter(|method| method.ends_with("list_changed")).collect()
@@ -158,7 +158,7 @@ impl RawClient {
 }
 
 /// Longer than changes are gathered; the clock of these tests moves by itself when nothing else does.
-async fn settle() {
+pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_secs(5)).await;
 }
 
@@ -281,15 +281,15 @@ async fn a_listing_that_nothing_keeps_up_to_date_is_learnt_again_after_a_change(
 }
 
 /// A file for listings in a folder of its own, which goes with it.
-struct ListingsFile(std::path::PathBuf);
+pub(crate) struct ListingsFile(std::path::PathBuf);
 
 impl ListingsFile {
-    fn new(test: &str) -> Self {
+    pub(crate) fn new(test: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("trunkline-{test}-{}", std::process::id()));
         Self(folder.join("listings.json"))
     }
 
-    fn hub(&self, town: &Town, limits: HubLimits) -> Hub {
+    pub(crate) fn hub(&self, town: &Town, limits: HubLimits) -> Hub {
         let mut options = town.options(limits);
         options.catalogue_file = Some(self.0.clone());
         Hub::new(options)

@@ -63,9 +63,11 @@ enum Hub {
     Full,
     /// Two servers that start quickly, and none that hangs; over HTTP a hub that has seen no client before.
     Small,
+    /// One server that lists other tools in each era; over HTTP a hub that has seen no client before.
+    Eras,
 }
 
-use Hub::{Full, Small};
+use Hub::{Eras, Full, Small};
 use Runtime::{Node, PythonAgent, PythonV1, PythonV2};
 use Transport::{Http, Remote, Stdio};
 
@@ -87,6 +89,10 @@ const fn small(
     options: &'static [&'static str],
 ) -> Client {
     Client { name, transport, runtime: PythonV1, script, options, hub: Small }
+}
+
+const fn eras(name: &'static str, transport: Transport, options: &'static [&'static str]) -> Client {
+    Client { name, transport, runtime: PythonV2, script: "eras.py", options, hub: Eras }
 }
 
 const V1: (Runtime, &str) = (PythonV1, "client_v1.py");
@@ -118,6 +124,10 @@ const GROUPS: &[&[Client]] = &[
     &[small("capabilities-able-first", Stdio, "capabilities.py", &["--mode", "able"])],
     &[small("capabilities-plain-first", Http, "capabilities.py", &["--mode", "plain"])],
     &[small("capabilities-able-first", Http, "capabilities.py", &["--mode", "able"])],
+    &[eras("eras-legacy-first", Stdio, &["--mode", "legacy"])],
+    &[eras("eras-modern-first", Stdio, &["--mode", "2026-07-28"])],
+    &[eras("eras-legacy-first", Http, &["--mode", "legacy"])],
+    &[eras("eras-modern-first", Http, &["--mode", "2026-07-28"])],
     &[small("langchain-mcp-adapters-small", Stdio, LANGCHAIN.1, &["--mode", "small"])],
     &[small("leave", Stdio, "leave.py", &[])],
 ];
@@ -197,16 +207,17 @@ impl<'t> TestBed<'t> {
         let config = match client.hub {
             Full => &self.upstreams.full,
             Small => &self.upstreams.small,
+            Eras => &self.upstreams.eras,
         };
         let home = self.rows.results.join("hub").join(place.join("-"));
         let mut command = self.interpreter(client);
         set_home(&mut command, &home)?;
         command.args(client.options);
-        if client.hub == Small {
+        if client.hub != Full {
             command.arg("--config").arg(config);
         }
         let own = match (client.hub, client.transport) {
-            (Small, Http | Remote) => Some(start_hub(&self.binary, config, &home)?),
+            (Small | Eras, Http | Remote) => Some(start_hub(&self.binary, config, &home)?),
             _ => None,
         };
         let url = own.as_ref().unwrap_or(&self.shared).url("http", "/mcp");

@@ -17,6 +17,8 @@ pub(super) struct Upstreams {
     pub(super) full: PathBuf,
     /// Two servers that start quickly.
     pub(super) small: PathBuf,
+    /// One server that lists other tools in each era.
+    pub(super) eras: PathBuf,
     _listening: Vec<Running>,
 }
 
@@ -81,6 +83,7 @@ impl Upstreams {
         let small = entries.iter().filter(is_small).map(|(name, entry)| (name.clone(), entry.clone()));
         Ok(Self {
             small: write(&folder.join("small.json"), &small.collect())?,
+            eras: write(&folder.join("eras.json"), &two_eras(tools))?,
             full: write(&folder.join("full.json"), &entries)?,
             _listening: started.into_iter().map(|(running, ..)| running).collect(),
         })
@@ -104,6 +107,15 @@ fn upstreams(tools: &Tools) -> Outcome<Vec<Upstream>> {
         // It reads nothing, writes nothing, and does not end.
         server("hanging", vec!["sleep".into(), "1000000".into()], None),
     ])
+}
+
+/// Describes a proxy on `fastmcp` 4, which has what the server behind it has in the legacy era alone.
+fn two_eras(tools: &Tools) -> Map<String, Value> {
+    let script = |name: &str| root().join("interop/python").join(name);
+    let (proxy, server) = (script("server_fastmcp_proxy.py"), script("server_fastmcp.py"));
+    let arguments = json!(["-B", proxy, &tools.python_v1, "-B", server]);
+    let entry = json!({ "command": &tools.python_agent, "args": arguments });
+    Map::from_iter([("proxy".to_owned(), entry)])
 }
 
 /// Builds the server on rmcp, which has a workspace of its own.

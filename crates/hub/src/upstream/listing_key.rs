@@ -1,0 +1,75 @@
+//! What the lists of an upstream depend on, and which of its listings a caller sees.
+
+use trunkline_client::SpokenEras;
+use trunkline_config::Share;
+use trunkline_protocol::model::ClientCapabilities;
+use trunkline_protocol::{Era, Revision};
+
+use super::era::choose;
+use super::input::InputSet;
+
+/// An era and a set of capabilities. Of a caller, they are what it speaks and declares; of a listing, the era that it was
+/// requested in and the capabilities that the upstream was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ListingKey {
+    pub(crate) era: Era,
+    pub(crate) input: InputSet,
+}
+
+impl ListingKey {
+    /// Describes a caller.
+    pub(crate) fn of_caller(revision: Revision, capabilities: &ClientCapabilities) -> Self {
+        Self { era: revision.era(), input: InputSet::of(capabilities) }
+    }
+
+    /// Returns the key of the listing that a caller sees: in the era that is chosen for it, with the capabilities that the upstream
+    /// is shown in the revision of that era. Callers of both eras see one listing of an upstream that speaks only one.
+    pub(super) fn at_upstream(
+        self,
+        share: Share,
+        pinned: Option<Era>,
+        spoken: SpokenEras,
+        revision: impl FnOnce(Era) -> Option<Revision>,
+    ) -> Self {
+        let era = choose(self.era, pinned, spoken);
+        let input = match revision(era) {
+            _ if share == Share::All => InputSet::default(),
+            Some(revision) => self.input.usable_in(revision),
+            None => self.input,
+        };
+        Self { era, input }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_of_both_eras_see_one_listing_unless_the_upstream_speaks_both() {
+        use Era::{Legacy, Modern};
+        let caller = ClientCapabilities::default().with_form().with_url();
+        let [old, new] =
+            [Revision::V2025_06_18, Revision::NEWEST].map(|of| ListingKey::of_caller(of, &caller));
+        let [form, both] = [caller.with_form(), caller.clone()].map(|of| InputSet::of(&of));
+        let form = form.usable_in(Revision::V2025_06_18);
+        let revision = |era| Some(if era == Legacy { Revision::V2025_06_18 } else { Revision::NEWEST });
+        let two = SpokenEras::default().with(Legacy, true).with(Modern, true);
+        for (spoken, pinned, for_old, for_new) in [
+            (two, None, (Legacy, form), (Modern, both)),
+            (SpokenEras::default(), None, (Legacy, form), (Modern, both)),
+            (SpokenEras::only(Legacy), None, (Legacy, form), (Legacy, form)),
+            (SpokenEras::only(Modern), None, (Modern, both), (Modern, both)),
+            (two, Some(Legacy), (Legacy, form), (Legacy, form)),
+        ] {
+            for (caller, (era, input)) in [(old, for_old), (new, for_new)] {
+                let key = caller.at_upstream(Share::Principal, pinned, spoken, revision);
+                assert_eq!(key, ListingKey { era, input }, "{caller:?} {spoken:?} {pinned:?}");
+                let shared = caller.at_upstream(Share::All, pinned, spoken, revision);
+                assert_eq!(shared, ListingKey { era, input: InputSet::default() });
+                let unknown = caller.at_upstream(Share::Principal, pinned, spoken, |_| None);
+                assert_eq!(unknown, ListingKey { era, input: both });
+            }
+        }
+    }
+}

@@ -181,9 +181,7 @@ fn answer(
 ) -> BoxFuture<'static, ()> {
     let id = request.id.detached();
     let session = client.session.load_full();
-    let Some(question) = session.edge.question(request, &client.plan.capabilities) else {
-        return Box::pin(std::future::ready(()));
-    };
+    let question = session.edge.question(request, &client.plan.capabilities);
     let question = if has_room { question.map_err(|(refusal, _)| refusal) } else { Err(Refusal::TOO_MANY) };
     let (input, inner) = (client.input.clone(), inner.clone());
     Box::pin(async move {

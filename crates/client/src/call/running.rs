@@ -167,7 +167,7 @@ impl Running {
     ) -> Result<Option<(String, Question)>, Error> {
         let capabilities = call.capabilities.as_ref().unwrap_or(&inner.plan.capabilities);
         let edge = &self.session.edge;
-        let question = asked.request().and_then(|request| edge.question(request.clone(), capabilities));
+        let question = asked.request().map(|request| edge.question(request.clone(), capabilities));
         let refusal = match question {
             None => {
                 asked.settle();

@@ -47,6 +47,8 @@ pub(crate) struct Posted {
     pub(crate) mirror: Mirror,
     /// The server's question that it answers, if it does.
     pub(crate) answers: Option<Id>,
+    /// Whether it is sent over channels only: a modern HTTP endpoint takes requests and notifications, and no answers.
+    pub(crate) is_for_channels: bool,
 }
 
 /// What HTTP headers repeat of a message.

@@ -61,7 +61,7 @@ impl Legacy {
 
     pub(super) fn roots_changed(&self) -> Posted {
         let body = emit::bare_notification("notifications/roots/list_changed");
-        Posted { body, mirror: Mirror::Version(self.revision), answers: None }
+        Posted { body, mirror: Mirror::Version(self.revision), answers: None, is_for_channels: false }
     }
 
     pub(super) fn read(
@@ -160,7 +160,7 @@ pub(super) fn answer(revision: Revision, id: &Id, answer: Result<&Answer, &Refus
         Ok(result) => emit::result(id, result.as_str().len(), |writer| writer.raw(&result)),
         Err(refusal) => emit::error(Some(id), &refusal, revision),
     };
-    Posted { body, mirror: Mirror::Version(revision), answers: Some(id.clone()) }
+    Posted { body, mirror: Mirror::Version(revision), answers: Some(id.clone()), is_for_channels: false }
 }
 
 /// Asks for log messages from a level on.
@@ -200,7 +200,7 @@ pub(crate) fn initialize(
 /// Writes the notification that the session is open.
 pub(crate) fn initialized(revision: Revision) -> Posted {
     let body = emit::bare_notification("notifications/initialized");
-    Posted { body, mirror: Mirror::Version(revision), answers: None }
+    Posted { body, mirror: Mirror::Version(revision), answers: None, is_for_channels: false }
 }
 
 /// Reads the answer that opens a session.

@@ -144,17 +144,17 @@ impl Edge {
         }
     }
 
-    /// Reads a question that the server asks by a request of its own; a refusal is for the server, and nothing at all if
-    /// the era has no such requests.
-    pub(crate) fn question(&self, request: Request, capabilities: &ClientCapabilities) -> Option<Asked> {
+    /// Reads a question that the server asks by a request of its own; a refusal is for the server.
+    pub(crate) fn question(&self, request: Request, capabilities: &ClientCapabilities) -> Asked {
         match self {
-            Self::Legacy(_) => Some(legacy::question(request, capabilities)),
-            Self::Modern(_) => None,
+            Self::Legacy(_) => legacy::question(request, capabilities),
+            Self::Modern(modern) => Err((modern.refuse_request(&request), None)),
         }
     }
 
     /// Writes the answer to a question that the server asked by a request of its own.
     pub(crate) fn answer(&self, id: &Id, answer: Result<&Answer, &Refusal>) -> Posted {
-        legacy::answer(self.revision(), id, answer)
+        let posted = legacy::answer(self.revision(), id, answer);
+        Posted { is_for_channels: matches!(self, Self::Modern(_)), ..posted }
     }
 }

@@ -2,7 +2,9 @@
 
 use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{ClientCapabilities, Implementation, Question, ServerCapabilities};
-use trunkline_protocol::{Era, Members, Method, Raw, Revision, Writer, emit, meta, shorten};
+use trunkline_protocol::{
+    Era, Members, Method, Raw, Refusal, Request, Revision, Writer, emit, meta, shorten,
+};
 
 use super::{Extras, Settled};
 use crate::call::{Answers, Brought, Call, Said};
@@ -40,6 +42,15 @@ impl Modern {
 
     pub(super) fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Refuses a request of the server, which waits for an answer although the era has no such requests.
+    pub(super) fn refuse_request(&self, request: &Request) -> Refusal {
+        let (method, revision) = (shorten(&request.method), self.revision);
+        let problem = format!(
+            "`{method}`: revision {revision} has no requests from servers; return a result of type `input_required` instead"
+        );
+        Refusal::METHOD_NOT_FOUND.because(problem)
     }
 
     pub(super) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {

@@ -316,12 +316,33 @@ async fn a_question_that_the_server_takes_back_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_a_modern_server_is_not_answered_at_all() {
+async fn a_request_of_a_modern_server_is_refused_within_a_call_and_outside_of_one() {
     let (script, opener) = mute();
-    let _client = connect(opener, Revision::V2026_07_28).await;
-    script.newest().receive(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#);
+    let answers = Answers::new(|_| panic!("nothing is asked"));
+    let client =
+        within(Client::builder().pin(Revision::NEWEST).input(answers).connect(opener)).await.unwrap();
+    let ask = |id: &str| {
+        let params = json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params });
+        script.newest().receive(request.to_string());
+    };
+    let refusals = || {
+        let sent = script.sent().remove(0).into_iter().filter(|sent| sent.get("error").is_some());
+        sent.map(|sent| (sent["id"].clone(), sent["error"]["code"].clone())).collect::<Vec<_>>()
+    };
+    ask("outside");
     settle().await;
-    assert_eq!(script.methods(), [["server/discover"]]);
+    assert_eq!(refusals(), [(json!("outside"), json!(-32601))]);
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        settle().await;
+        ask("within");
+        settle().await;
+        let sent = script.sent().remove(0);
+        let call = sent.iter().find(|sent| sent["method"] == "tools/call").unwrap();
+        script.newest().receive(done(&call["id"]));
+    });
+    assert!(result.is_ok(), "{result:?}");
+    assert_eq!(refusals().last(), Some(&(json!("within"), json!(-32601))));
 }
 
 #[tokio::test(start_paused = true)]

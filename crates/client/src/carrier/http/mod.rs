@@ -80,6 +80,9 @@ impl Carrier for HttpCarrier {
             if shared.is_over() {
                 return Err(Loss::not_reached(CLOSED));
             }
+            if posted.is_for_channels {
+                return Ok(());
+            }
             shared.post(posted).await?;
             standing::begin(&shared);
             Ok(())

@@ -40,12 +40,12 @@ const BEYOND_LEGACY: &[Beyond] = &[
     Beyond {
         scenario: "input-required-result-basic-elicitation",
         check: "sep-2322-elicitation-incomplete",
-        why: "the scenario wants the question under a key of the server's choice, and a legacy server chooses none",
+        why: "the scenario requires a key that the server chose for its input request, and a legacy server chooses none",
     },
     Beyond {
         scenario: "input-required-result-ignore-extra-params",
         check: "sep-2322-ignore-unexpected-params",
-        why: "the scenario answers before anything was asked, and a legacy server can be answered only what it asked",
+        why: "the scenario responds before any request, and a legacy server accepts only responses to its own requests",
     },
 ];
 
@@ -127,7 +127,8 @@ impl Programs<'_> {
 /// Says for people in front of what the suite is run, and what no bridge can pass there.
 pub(crate) fn words() -> String {
     let mut beyond: Vec<&Beyond> = Vec::new();
-    let mut text = "| in front of | all that is required of | but |\n| --- | --- | --- |\n".to_owned();
+    let mut text =
+        "| server behind the bridge | passes the suite of | except |\n| --- | --- | --- |\n".to_owned();
     for Setting { name, requires, beyond: listed, .. } in SETTINGS {
         let mut numbers = Vec::new();
         for one in *listed {

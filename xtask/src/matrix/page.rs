@@ -8,12 +8,12 @@ use crate::conformance::bridge;
 const TITLE: &str = "\
 # What the bridge carries
 
-What these tables say was measured, but where it says otherwise: a client at one end, `trunkline bridge` or the hub in it between them, and a server at
-the other. `cargo xtask matrix` measures them again and writes this page; `cargo xtask matrix --check` fails if the page says
-anything else than what was measured.
+These tables are measured, except where noted: a client at one end, `trunkline bridge` or the hub inside it in the middle, and a
+server at the other end. `cargo xtask matrix` measures them again and writes this page; `cargo xtask matrix --check` fails if the
+page differs from the measurement.
 
-`✓` is a pass: the client sees what it would see without a bridge. A number is the sentence below the table that says what the two
-ends have no words for; the call is refused with a sentence of that meaning, and nothing is lost in silence.
+`✓` is a pass: the client sees what it would see without a bridge. A number refers to the note below the table on what the two
+protocol versions cannot express; such a call fails with an error to that effect, and nothing is dropped silently.
 ";
 
 /// What is said above each table, by its name.
@@ -22,38 +22,38 @@ const WORDS: &[(&str, &str, &str)] = &[
         "revisions",
         "Revision by revision",
         "\
-A column is the revision of the client. The marks in it stand for the revision of the server, in the order 2024-11-05, 2025-03-26,
-2025-06-18, 2025-11-25, 2026-07-28. Both are ours, pinned, in one process.",
+A column is the protocol version of the client. The marks in it are for the versions of the server, in the order 2024-11-05,
+2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28. Client and server are ours, pinned to a version, in one process.",
     ),
     (
         "transports",
         "Transport by transport",
         "\
-A column is the transport between client and bridge. The marks in it stand for the transport between bridge and server, in the order
-stdio, Streamable HTTP, HTTP+SSE, WebSocket. Legacy is 2025-11-25, modern 2026-07-28; each end speaks its own era alone. What is
-reached by stdio is a process of its own.",
+A column is the transport between client and bridge. The marks in it are for the transports between bridge and server, in the
+order stdio, Streamable HTTP, HTTP+SSE, WebSocket. Legacy is 2025-11-25, modern 2026-07-28; each end speaks only its own era. Over
+stdio the other end is a separate process.",
     ),
     (
         "peers",
         "Official SDKs",
         "\
-The marks in a column stand for the era at the other end, legacy and modern. Clients reach the bridge over Streamable HTTP, the oldest
-one over stdio, and behind the bridge is our server in one era alone. Servers are started by the bridge over stdio, and our client
-speaks to it in one era alone. Servers of the first two releases have no tool that asks with a form: what is said of elicitation there
-follows from the revision and was not run. A server on PyPI `mcp` 1.7.1 falls silent after a cancellation and ends at the next request,
-with or without a bridge; the mark for cancellation says there that the bridge starts it again.",
+The marks in a column are for the era at the other end, legacy and modern. Clients connect to the bridge over Streamable HTTP, the
+oldest one over stdio, and behind the bridge is our server in one era only. The bridge starts servers over stdio, and our client
+uses one era only. Servers on the first two releases have no tool that uses form elicitation: their marks for elicitation follow
+from the protocol version and were not measured. A server on PyPI `mcp` 1.7.1 stops responding after a cancellation and exits at
+the next request, with or without a bridge; there the mark for cancellation means that the bridge restarts it.",
     ),
 ];
 
 /// What is said above the runs of the official suite.
 const SUITE: &str = "\
-`cargo xtask conformance --through-bridge` runs the official conformance suite against `trunkline bridge`, in front of servers that
-speak the other era alone, and reads every check that it made: no failure and no warning but those below, for what a legacy server
-cannot express.
+`cargo xtask conformance --through-bridge` runs the official conformance suite against `trunkline bridge`, in front of servers
+that speak only the other era or are reached over another transport, and evaluates every check: no failure and no warning except
+those below, for what a legacy server cannot express.
 
-Our server asks every legacy session for its roots when it begins, unless it is told otherwise, as these are. In front of a server
-that does so, a modern client that has roots is asked for them at the beginning of every call: it has no session in which it could
-have answered, and nobody else can say which folders it means.";
+By default our server requests the roots of every legacy session when it begins; the servers here are configured not to. In front
+of a server that does, a modern client with roots gets the request at the beginning of every call: it has no session in which it
+could have answered earlier, and only the client knows its folders.";
 
 /// The tables by name, each as the text below its heading.
 #[derive(Debug)]
